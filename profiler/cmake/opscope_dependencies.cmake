@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# Everything from package managers, found with find_package; what a machine lacks turns its part off
+# with a message.
+find_package(Threads REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(fmt REQUIRED)
+find_package(zstd CONFIG QUIET)
+if(NOT TARGET zstd::libzstd_static)
+  # Debian's and Ubuntu's libzstd-dev bring no CMake package.
+  find_path(OPSCOPE_ZSTD_INCLUDE_DIR zstd.h REQUIRED)
+  find_library(OPSCOPE_ZSTD_LIBRARY libzstd.a REQUIRED)
+  add_library(zstd::libzstd_static STATIC IMPORTED)
+  set_target_properties(
+    zstd::libzstd_static PROPERTIES IMPORTED_LOCATION "${OPSCOPE_ZSTD_LIBRARY}"
+                                    INTERFACE_INCLUDE_DIRECTORIES "${OPSCOPE_ZSTD_INCLUDE_DIR}")
+endif()
+find_package(ZLIB REQUIRED)
+
+if(OPSCOPE_WITH_PYTHON OR OPSCOPE_WITH_TORCH)
+  find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+endif()
+
+if(OPSCOPE_WITH_CUDA)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 90)
+  endif()
+  enable_language(CUDA)
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  find_package(CUDAToolkit 13.0 REQUIRED)
+endif()
+
+if(OPSCOPE_WITH_TORCH)
+  execute_process(
+    COMMAND "${Python_EXECUTABLE}" -c "import torch; print(torch.utils.cmake_prefix_path)"
+    OUTPUT_VARIABLE torch_prefix OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT DEFINED ENV{TORCH_CUDA_ARCH_LIST})
+    set(ENV{TORCH_CUDA_ARCH_LIST} 9.0) # unset, torch's CMake adds eleven architectures
+  endif()
+  find_package(Torch 2.11 REQUIRED PATHS "${torch_prefix}" NO_DEFAULT_PATH)
+endif()
+
+if(OPSCOPE_WITH_PYTHON)
+  execute_process(
+    COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir
+    OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  find_package(nanobind CONFIG REQUIRED)
+endif()
+
+if(OPSCOPE_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+if(OPSCOPE_BUILD_BENCHMARKS)
+  find_package(benchmark REQUIRED)
+endif()
