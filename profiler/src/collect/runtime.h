@@ -41,6 +41,8 @@ typedef struct opscope_frame_event {
   uint64_t start_ns, end_ns, id, parent;
   opscope_name name, file;
   uint32_t line, flags; /* python_frame::* and span_flag::* of model/records.hpp */
+  uint32_t thread;      /* OS id; 0: the calling thread. Set for frames closed by a stop elsewhere */
+  uint32_t reserved;
 } opscope_frame_event;
 
 /* One tensor argument or other input of an op. */
@@ -59,7 +61,9 @@ typedef struct opscope_op_event {
   opscope_name name;
   const opscope_argument* arguments; /* NULL: not recorded */
   uint32_t argument_count;
-  uint32_t flags; /* op::* and span_flag::* of model/records.hpp */
+  uint32_t flags;  /* op::* and span_flag::* of model/records.hpp */
+  uint32_t thread; /* OS id; 0: the calling thread. Set for ops that ended or were cut elsewhere */
+  uint32_t reserved;
 } opscope_op_event;
 
 typedef struct opscope_range_event {
