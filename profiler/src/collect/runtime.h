@@ -149,6 +149,8 @@ typedef struct opscope_runtime {
   const char* (*machine_json)(void);
   /* Was CUPTI ever touched in this process (its residue stays in launch times)? */
   int (*cupti_touched)(void);
+  /* Names a thread of this process (nvtxNameOsThread); the last name wins. May be NULL. */
+  void (*name_thread)(uint32_t os_id, const char* name);
 } opscope_runtime;
 
 /* The process's runtime, or NULL when this core does not serve `version`. The only exported symbol. */
