@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything from package managers, found with find_package; what a machine lacks turns its part off
 # with a message.
+find_program(OPSCOPE_CCACHE ccache)
+if(OPSCOPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${OPSCOPE_CCACHE}")
+  set(CMAKE_CUDA_COMPILER_LAUNCHER "${OPSCOPE_CCACHE}")
+endif()
+
 find_package(Threads REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(fmt REQUIRED)
@@ -24,6 +30,7 @@ if(OPSCOPE_WITH_CUDA)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 90)
   endif()
+  include(opscope_cuda_home)
   enable_language(CUDA)
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+# Each target sets up what it needs first; on a machine that has everything, that does nothing.
+preset ?= dev
+build := build/$(preset)
+
+export CUDA_HOME := $(CURDIR)/build/cuda
+export CUDACXX := $(CUDA_HOME)/bin/nvcc
+export OPSCOPE_LIBRARY_DIR := $(CURDIR)/$(build)/lib
+export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/$(build)/bin:$(PATH)
+export PYTHONPATH := $(CURDIR)/profiler/python:$(CURDIR)/kernels/python
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
+
+.PHONY: help setup configure build demo test bench format lint wheel clean
+
+help:
+	@echo "make demo    custom GELU against the builtin, from the Python call to the DRAM byte"
+	@echo "make test    build everything and run every test"
+	@echo "make bench   what the collector and the export cost"
+	@echo "make build   build everything into $(build)      make wheel   a Python wheel into dist"
+	@echo "make lint    check format and style              make format  put the format right"
+	@echo "make setup   install what is missing             make clean   remove $(build)"
+
+setup:
+	@.ci/setup
+
+# ninja runs cmake again by itself when a CMakeLists.txt changes; a preset it does not watch.
+configure: setup
+	@if [ ! -e $(build)/build.ninja ] || [ CMakePresets.json -nt $(build)/build.ninja ]; then \
+	  cmake --preset $(preset) --log-level=WARNING && touch $(build)/build.ninja; fi
+
+build: configure
+	@cmake --build --preset $(preset)
+
+demo: configure
+	@cmake --build --preset $(preset) --target demo-needs
+	@opscope demo -o build/demo --force
+
+test: build
+	@.ci/test $(preset)
+
+bench: build
+	@.ci/bench $(build)
+
+format: setup
+	@.ci/lint --fix
+
+lint: configure
+	@.ci/lint $(build)
+
+wheel: setup
+	@python -m pip wheel -q --no-build-isolation --no-deps -w dist .
+
+clean:
+	@rm -rf $(build)
