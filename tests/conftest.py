@@ -23,7 +23,7 @@ if (ROOT / "build/cuda").exists():
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips the tests marked `gpu` where there is no CUDA device; torch is imported only for them."""
+    """Skips the tests marked `gpu` without a CUDA device; torch is imported only for them."""
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:
         return
