@@ -24,7 +24,8 @@ struct document {
 class file;  // implementation: the mapped file and its segment index
 
 /// Rows of one kind in order of (start, -end), read a segment at a time: memory stays at the
-/// segments that overlap in time. Damaged segments are left out and counted in capture::damage().
+/// segments that overlap in time. Damaged segments are left out and counted as skipped in
+/// capture::collected().
 template <record Row>
 class cursor {
  public:
@@ -38,15 +39,16 @@ class cursor {
  private:
   friend class capture;
   class state;
-  explicit cursor(std::unique_ptr<state> state);
+  explicit cursor(std::unique_ptr<state> merged);
   std::unique_ptr<state> state_;
 };
 
 /// A `.opscope` file, opened for reading. Immutable; cursors are independent of each other.
 class capture {
  public:
-  /// Opens `path`. A file without a footer is read up to its last whole segment and is `recovered()`;
-  /// a file that is no capture, or holds no whole segment, is an error with the byte offset.
+  /// Opens `path`. A file without a footer is read up to its last whole segment and is
+  /// `recovered()`; a file that is no capture, or holds no whole segment, is an error with the byte
+  /// offset.
   [[nodiscard]] static result<capture> open(const std::filesystem::path& path);
 
   /// All rows of a kind, in time order. Defined for every record type of model/records.hpp.

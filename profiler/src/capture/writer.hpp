@@ -13,8 +13,8 @@
 namespace opscope::capture {
 
 /// Appends a `.opscope` file. Written as `<path>.partial` and renamed by close(), so that a final
-/// name never holds a partial file; what was appended before a kill is readable from the partial one.
-/// Not thread-safe: one writer thread owns it.
+/// name never holds a partial file; what was appended before a kill is readable from the partial
+/// one. Not thread-safe: one writer thread owns it.
 class writer {
  public:
   /// @param header JSON object of the session: clocks, machine, versions, options.
@@ -38,6 +38,9 @@ class writer {
   /// Writes the footer (index and ledger), syncs, and renames to the final name. Once.
   /// @throws opscope::error when that fails; the partial file stays.
   void close(timestamp session_end, const ledger& ledger);
+
+  /// Removes what was written, for a session that is refused after all.
+  void discard() noexcept;
 
   writer(writer&&) noexcept;
   writer& operator=(writer&&) noexcept;

@@ -19,7 +19,7 @@ enum class outcome : std::uint8_t {
   clamped,    ///< cut at the session's ends, or moved into order by a clock step
   skipped,    ///< unreadable, or not measurable where it stood
 };
-inline constexpr std::array outcomes{outcome::delivered, outcome::dropped,  outcome::untimed,
+inline constexpr std::array outcomes{outcome::delivered, outcome::dropped, outcome::untimed,
                                      outcome::unlinked,  outcome::clamped, outcome::skipped};
 
 /// "delivered", "dropped", ...
