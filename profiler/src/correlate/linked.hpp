@@ -40,9 +40,9 @@ enum class call_source : std::uint8_t { none, call_mark, python_call, user_range
 struct crossing {
   std::optional<timestamp> called;  ///< t0
   call_source source = call_source::none;
-  span_id caller = 0;            ///< the Python frame or C call that is innermost around the op, 0: none
-  span_id user_frame = 0;        ///< innermost Python frame outside torch and opscope, 0: none
-  const call_mark* mark = nullptr;  ///< comparison call that the op belongs to
+  span_id caller = 0;      ///< the Python frame or C call that is innermost around the op, 0: none
+  span_id user_frame = 0;  ///< innermost Python frame outside torch and opscope, 0: none
+  const call_mark* mark = nullptr;          ///< comparison call that the op belongs to
   std::vector<correlate::launch> launches;  ///< by start
   correlate::stages stages;
   const counter_range* counters = nullptr;  ///< hardware counters of this very call
@@ -52,16 +52,16 @@ struct crossing {
 struct op_link {
   span_id outermost = 0;  ///< 0: made outside any op
   span_id innermost = 0;
-  string_id name{};       ///< of the outermost op
+  string_id name{};  ///< of the outermost op
 };
 
 /// One GPU activity's partner on the host.
 struct gpu_link {
   op_link op;
-  std::optional<correlate::launch> launch;         ///< absent: unlinked
-  std::optional<std::chrono::nanoseconds> queue;   ///< t4 - t3, negative when it began before t3
-  const counter_range* counters = nullptr;         ///< of its op, when that op launched only this
-  bool captured_earlier = false;  ///< a graph node whose capture was not seen
+  std::optional<correlate::launch> launch;        ///< absent: unlinked
+  std::optional<std::chrono::nanoseconds> queue;  ///< t4 - t3, negative when it began before t3
+  const counter_range* counters = nullptr;        ///< of its op, when that op launched only this
+  bool captured_earlier = false;                  ///< a graph node whose capture was not seen
 };
 
 /// Receives a capture's events, each kind and all kinds together in order of (start, -end): link()
@@ -71,6 +71,8 @@ class linked_sink {
  public:
   virtual ~linked_sink() = default;
   virtual void on(const python_frame&) {}
+  /// An op's own link: `outermost` is the outermost op around it (itself, when nothing is), and
+  /// `innermost` the op directly around it, or 0.
   virtual void on(const op&, const crossing* /*null for inner ops*/, const op_link&) {}
   virtual void on(const range&) {}
   virtual void on(const api_call&, const op_link&, bool /*outermost of its correlation id*/) {}
