@@ -41,7 +41,6 @@ typedef struct opscope_frame_event {
   uint64_t start_ns, end_ns, id, parent;
   opscope_name name, file;
   uint32_t line, flags; /* python_frame::* and span_flag::* of model/records.hpp */
-  uint32_t thread;      /* OS id; 0: the calling thread */
   uint32_t thread;      /* OS id; 0: the calling thread. Set for frames closed by a stop elsewhere */
   uint32_t reserved;
 } opscope_frame_event;
