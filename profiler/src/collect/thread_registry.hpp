@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One `State` a thread, kept for the process's life and handed to a later thread when its owner ends,
+// so that whoever stops a session can walk all of them without racing a deallocation.
+#pragma once
+
+#include <atomic>
+#include <new>
+
+namespace opscope::client {
+
+/// A lock-free list of per-thread states. `State` must be default-constructible; all instances of the
+/// registry share one list.
+template <typename State>
+class thread_registry {
+ public:
+  /// The calling thread's state; nullptr when memory is short or the thread is ending.
+  [[nodiscard]] static State* current() noexcept {
+    if (current_ != nullptr) [[likely]] {
+      return &current_->state;
+    }
+    return ended_ ? nullptr : acquire();
+  }
+
+  /// Calls `visit(State&)` for the state of each living thread.
+  template <typename Visit>
+  static void for_each(Visit&& visit) {
+    for (node* item = head_.load(std::memory_order_acquire); item != nullptr; item = item->next) {
+      if (item->used.load(std::memory_order_acquire)) visit(item->state);
+    }
+  }
+
+ private:
+  struct node {
+    State state;
+    std::atomic<bool> used{true};
+    node* next = nullptr;
+  };
+  struct release_at_exit {
+    ~release_at_exit() {
+      node* mine = current_;
+      current_ = nullptr;
+      ended_ = true;
+      if (mine != nullptr) mine->used.store(false, std::memory_order_release);
+    }
+    bool armed = false;
+  };
+
+  static State* acquire() noexcept {
+    node* mine = reuse();
+    if (mine == nullptr) {
+      mine = new (std::nothrow) node;
+      if (mine == nullptr) return nullptr;
+      mine->next = head_.load(std::memory_order_relaxed);
+      while (!head_.compare_exchange_weak(mine->next, mine, std::memory_order_release,
+                                          std::memory_order_relaxed)) {
+      }
+    }
+    static thread_local release_at_exit guard;
+    guard.armed = true;  // a use, so that the guard is constructed
+    current_ = mine;
+    mine->state.adopt();
+    return &mine->state;
+  }
+
+  static node* reuse() noexcept {
+    for (node* item = head_.load(std::memory_order_acquire); item != nullptr; item = item->next) {
+      bool expected = false;
+      if (item->used.compare_exchange_strong(expected, true, std::memory_order_acq_rel)) return item;
+    }
+    return nullptr;
+  }
+
+  static inline std::atomic<node*> head_{nullptr};
+  static inline thread_local node* current_ __attribute__((tls_model("initial-exec"))) = nullptr;
+  static inline thread_local bool ended_ __attribute__((tls_model("initial-exec"))) = false;
+};
+
+}  // namespace opscope::client

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A recording period (from a session's start or resume to its pause or stop) has a number, the
+// epoch. A range whose epoch is not the current one began before it: its start is clamped to the
+// period's. A stop writes what is open and leaves it open, so that the next period has its own part.
+#include "nvtx/ranges.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstring>
+
+#include "collect/runtime_client.hpp"
+#include "collect/span_stack.hpp"
+#include "collect/thread_registry.hpp"
+#include "model/ledger.hpp"
+#include "model/records.hpp"
+
+namespace opscope::nvtx {
+namespace {
+
+constexpr const char* ledger_name = "user_annotation";
+constexpr std::uint32_t stack_capacity = 128;
+
+struct recording_period {
+  std::atomic<std::uint32_t> epoch{0};  ///< of the period that is on; 0: none
+  std::atomic<std::uint64_t> start_ns{0};
+  std::uint32_t last_epoch = 0;  ///< written by starts only
+};
+recording_period period;
+
+struct thread_ranges {
+  void adopt() noexcept {
+    os_id = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+    while (open.depth() > 0) open.remove(open.depth() - 1);  // a former owner's
+    overflow = 0;
+  }
+  client::span_stack<open_range, stack_capacity> open;
+  std::uint32_t os_id = 0;
+  std::uint32_t overflow = 0;  ///< pushes that found the stack full and were not popped yet
+};
+using threads = client::thread_registry<thread_ranges>;
+
+void account(outcome what) noexcept {
+  client::runtime()->account(static_cast<std::uint32_t>(what), ledger_name, 1);
+}
+
+std::uint32_t calling_thread() noexcept {
+  const thread_ranges* mine = threads::current();
+  return mine ? mine->os_id : 0;
+}
+
+void set_text(open_range& range, const char* text) noexcept {
+  range.name_size = copy_text(text, range.name, open_range::name_capacity);
+}
+void set_text(open_range& range, const wchar_t* text) noexcept {
+  range.name_size = copy_text(text, range.name, open_range::name_capacity);
+}
+
+void set_payload(open_range& range, const nvtxEventAttributes_t& event) noexcept {
+  using kind = opscope::range::payload_kind;
+  const auto set = [&range](kind type, std::uint64_t bits) {
+    range.payload_type = static_cast<std::uint32_t>(type);
+    range.payload = bits;
+  };
+  switch (event.payloadType) {
+    case NVTX_PAYLOAD_TYPE_UNSIGNED_INT64: return set(kind::unsigned_integer, event.payload.ullValue);
+    case NVTX_PAYLOAD_TYPE_UNSIGNED_INT32: return set(kind::unsigned_integer, event.payload.uiValue);
+    case NVTX_PAYLOAD_TYPE_INT64:
+      return set(kind::signed_integer, static_cast<std::uint64_t>(event.payload.llValue));
+    case NVTX_PAYLOAD_TYPE_INT32:
+      return set(kind::signed_integer,
+                 static_cast<std::uint64_t>(static_cast<std::int64_t>(event.payload.iValue)));
+    case NVTX_PAYLOAD_TYPE_DOUBLE:
+      return set(kind::floating, std::bit_cast<std::uint64_t>(event.payload.dValue));
+    case NVTX_PAYLOAD_TYPE_FLOAT:
+      return set(kind::floating,
+                 std::bit_cast<std::uint64_t>(static_cast<double>(event.payload.fValue)));
+    default: return;
+  }
+}
+
+void set_text(open_range& range, const nvtxEventAttributes_t* event) noexcept {
+  if (event == nullptr) return;
+  switch (event->messageType) {
+    case NVTX_MESSAGE_TYPE_ASCII: set_text(range, event->message.ascii); break;
+    case NVTX_MESSAGE_TYPE_UNICODE: set_text(range, event->message.unicode); break;
+    case NVTX_MESSAGE_TYPE_REGISTERED:
+      range.name_handle = string_name(event->message.registered);
+      break;
+    default: break;
+  }
+  range.category = event->category;
+  if (event->colorType == NVTX_COLOR_ARGB) range.color = event->color;
+  set_payload(range, *event);
+}
+
+/// Notes the begin: the clock is read last, and only while recording.
+void stamp(open_range& range) noexcept {
+  range.epoch = period.epoch.load(std::memory_order_acquire);
+  if (range.epoch == 0) return;
+  const opscope_runtime& runtime = *client::runtime();
+  if (opscope_thread* thread = runtime.thread()) client::touch(*thread);
+  range.id = runtime.next_id();
+  range.start_ns = runtime.now();
+}
+
+/// Writes the row of a range that ends at `end_ns` within `epoch`.
+void write(const open_range& range, std::uint32_t epoch, std::uint64_t end_ns, std::uint32_t flags,
+           std::uint32_t end_thread) noexcept {
+  const opscope_runtime& runtime = *client::runtime();
+  opscope_range_event event{};
+  event.start_ns = range.start_ns;
+  event.id = range.id;
+  event.flags = flags;
+  if (range.epoch != epoch) {
+    event.start_ns = period.start_ns.load(std::memory_order_relaxed);
+    event.id = runtime.next_id();
+    event.flags |= span_flag::open_at_start;
+  }
+  if ((event.flags & (span_flag::open_at_start | span_flag::open_at_end)) != 0) account(outcome::clamped);
+  event.end_ns = end_ns < event.start_ns ? event.start_ns : end_ns;
+  event.payload = range.payload;
+  event.name = {range.name, range.name_size, range.name_handle};
+  event.domain = {nullptr, 0, range.where->name()};
+  event.category = {nullptr, 0, range.category ? range.where->category(range.category) : 0};
+  event.color = range.color;
+  event.payload_type = range.payload_type;
+  event.thread = range.thread;
+  event.end_thread = end_thread;
+  runtime.range(&event);
+}
+
+// --- start/end ranges: a fixed table whose slots are claimed by compare-and-swap ---
+
+enum slot_state : std::uint64_t { slot_free = 0, slot_busy = 1, slot_open = 2, slot_mask = 3 };
+constexpr std::uint64_t slot_count = 1024;
+constexpr std::uint64_t probe_limit = 128;
+
+struct slot {
+  std::atomic<std::uint64_t> state{slot_free};  ///< generation << 2 | slot_state
+  open_range range;
+};
+std::array<slot, slot_count> process_ranges;
+std::atomic<std::uint64_t> next_slot{0};
+
+void write_open_process_ranges(std::uint32_t epoch, std::uint64_t end_ns) noexcept {
+  for (slot& item : process_ranges) {
+    const std::uint64_t before = item.state.load(std::memory_order_acquire);
+    if ((before & slot_mask) != slot_open) continue;
+    open_range copy;
+    std::memcpy(static_cast<void*>(&copy), &item.range, sizeof copy);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (item.state.load(std::memory_order_relaxed) != before) continue;  // it ended meanwhile
+    write(copy, epoch, end_ns, opscope::range::process_wide | span_flag::open_at_end, copy.thread);
+  }
+}
+
+int start_layer(const opscope_session_options* options, char*, std::size_t) {
+  if (options->no_nvtx != 0) return 0;
+  period.start_ns.store(client::runtime()->now(), std::memory_order_relaxed);
+  period.epoch.store(++period.last_epoch, std::memory_order_release);
+  return 0;
+}
+
+void stop_layer() {
+  const std::uint32_t epoch = period.epoch.exchange(0, std::memory_order_acq_rel);
+  if (epoch == 0) return;
+  const std::uint64_t end_ns = client::runtime()->now();
+  threads::for_each([&](thread_ranges& thread) {
+    open_range copy;
+    for (std::uint32_t index = 0; thread.open.copy(index, copy); ++index) {
+      write(copy, epoch, end_ns, span_flag::open_at_end, copy.thread);
+    }
+  });
+  write_open_process_ranges(epoch, end_ns);
+}
+
+}  // namespace
+
+template <typename Text>
+void describe(open_range& range, nvtxDomainHandle_t where, const Text* text) noexcept {
+  std::memset(static_cast<void*>(&range), 0, offsetof(open_range, name));
+  range.where = &domain_of(where);
+  range.thread = calling_thread();
+  set_text(range, text);
+  stamp(range);
+}
+
+template <typename Text>
+int push(nvtxDomainHandle_t where, const Text* text) noexcept {
+  thread_ranges* mine = threads::current();
+  if (mine == nullptr) return -1;
+  if (!mine->open.push([&](open_range& range) { describe(range, where, text); })) {
+    ++mine->overflow;
+    if (period.epoch.load(std::memory_order_relaxed) != 0) account(outcome::dropped);
+    return -1;
+  }
+  const domain* here = &domain_of(where);
+  int level = -1;
+  for (std::uint32_t index = 0; index < mine->open.depth(); ++index) {
+    level += mine->open[index].where == here ? 1 : 0;
+  }
+  return level;
+}
+
+int pop(nvtxDomainHandle_t where) noexcept {
+  const std::uint32_t epoch = period.epoch.load(std::memory_order_acquire);
+  const std::uint64_t end_ns = epoch != 0 ? client::runtime()->now() : 0;
+  thread_ranges* mine = threads::current();
+  if (mine == nullptr) return -1;
+  if (mine->overflow > 0) {
+    --mine->overflow;
+    return -1;
+  }
+  const domain* here = &domain_of(where);
+  for (std::uint32_t index = mine->open.depth(); index-- > 0;) {
+    if (mine->open[index].where != here) continue;
+    const open_range ended = mine->open[index];
+    mine->open.remove(index);
+    if (epoch != 0 && period.epoch.load(std::memory_order_acquire) == epoch) {
+      write(ended, epoch, end_ns, 0, ended.thread);
+    }
+    int level = 0;
+    for (std::uint32_t below = 0; below < index; ++below) {
+      level += mine->open[below].where == here ? 1 : 0;
+    }
+    return level;
+  }
+  return -1;
+}
+
+template <typename Text>
+nvtxRangeId_t start(nvtxDomainHandle_t where, const Text* text) noexcept {
+  const std::uint64_t hint = next_slot.fetch_add(1, std::memory_order_relaxed);
+  for (std::uint64_t probe = 0; probe < probe_limit; ++probe) {
+    const std::uint64_t index = (hint + probe) % slot_count;
+    slot& item = process_ranges[index];
+    std::uint64_t state = item.state.load(std::memory_order_relaxed);
+    if ((state & slot_mask) != slot_free) continue;
+    const std::uint64_t generation = (state >> 2) + 1;
+    if (!item.state.compare_exchange_strong(state, generation << 2 | slot_busy,
+                                            std::memory_order_acq_rel)) {
+      continue;
+    }
+    describe(item.range, where, text);
+    item.state.store(generation << 2 | slot_open, std::memory_order_release);
+    return generation * slot_count + index;
+  }
+  if (period.epoch.load(std::memory_order_relaxed) != 0) account(outcome::dropped);
+  return 0;
+}
+
+void end(nvtxRangeId_t id) noexcept {
+  const std::uint32_t epoch = period.epoch.load(std::memory_order_acquire);
+  const std::uint64_t end_ns = epoch != 0 ? client::runtime()->now() : 0;
+  slot& item = process_ranges[id % slot_count];
+  const std::uint64_t generation = id / slot_count;
+  std::uint64_t state = generation << 2 | slot_open;
+  if (!item.state.compare_exchange_strong(state, generation << 2 | slot_busy,
+                                          std::memory_order_acq_rel)) {
+    return;  // never started, ended already, or found no room
+  }
+  if (epoch != 0 && period.epoch.load(std::memory_order_acquire) == epoch) {
+    write(item.range, epoch, end_ns, opscope::range::process_wide, calling_thread());
+  }
+  item.state.store(generation << 2 | slot_free, std::memory_order_release);
+}
+
+template <typename Text>
+void mark(nvtxDomainHandle_t where, const Text* text) noexcept {
+  const std::uint32_t epoch = period.epoch.load(std::memory_order_acquire);
+  if (epoch == 0) return;
+  open_range instant;
+  describe(instant, where, text);
+  if (instant.epoch == epoch) write(instant, epoch, instant.start_ns, opscope::range::mark, instant.thread);
+}
+
+template int push(nvtxDomainHandle_t, const char*) noexcept;
+template int push(nvtxDomainHandle_t, const wchar_t*) noexcept;
+template int push(nvtxDomainHandle_t, const nvtxEventAttributes_t*) noexcept;
+template nvtxRangeId_t start(nvtxDomainHandle_t, const char*) noexcept;
+template nvtxRangeId_t start(nvtxDomainHandle_t, const wchar_t*) noexcept;
+template nvtxRangeId_t start(nvtxDomainHandle_t, const nvtxEventAttributes_t*) noexcept;
+template void mark(nvtxDomainHandle_t, const char*) noexcept;
+template void mark(nvtxDomainHandle_t, const wchar_t*) noexcept;
+template void mark(nvtxDomainHandle_t, const nvtxEventAttributes_t*) noexcept;
+
+const opscope_layer& layer() noexcept {
+  static constexpr opscope_layer instance{"nvtx", start_layer, stop_layer};
+  return instance;
+}
+
+}  // namespace opscope::nvtx
