@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The native module: collecting runtime, frame tracer, and the analyses of captures.
+
+Failures are `opscope._errors.Error` with one line. Nothing here imports torch.
+"""
+
+__version__: str
+
+PYTHON_OFF: int
+PYTHON_ENTRY: int
+PYTHON_CALLS: int
+DRAM_OFF: int
+DRAM_OPS: int
+DRAM_RANGES: int
+
+def session_start(
+    output: str,
+    *,
+    force: bool = False,
+    strict: bool = False,
+    python: int = ...,
+    shapes: bool = False,
+    dram: int = 0,
+    counter_capacity: int = 0,
+    memory_bytes: int = 0,
+    wait_when_full: bool = False,
+    gpu: bool = True,
+    api: bool = True,
+    ops: bool = True,
+    nvtx: bool = True,
+    metadata: str = "",
+) -> None:
+    """Starts a session; loads the op observer first when torch is imported."""
+
+def session_stop() -> None: ...
+def session_pause() -> None: ...
+def session_resume() -> None: ...
+def session_flush() -> None: ...
+def session_path() -> str: ...
+def recording() -> bool:
+    """Is a session on (paused or not)?"""
+
+def now() -> int:
+    """Nanoseconds on the session's clock."""
+
+def cupti_touched() -> bool: ...
+def range_push(
+    name: str,
+    domain: str = "opscope",
+    category: str = "",
+    color: int = 0,
+    payload: int | float | None = None,
+) -> None: ...
+def range_pop(domain: str = "opscope") -> None: ...
+def range_start(
+    name: str,
+    domain: str = "opscope",
+    category: str = "",
+    color: int = 0,
+    payload: int | float | None = None,
+) -> int:
+    """A process-wide range, which may end on another thread (coroutines)."""
+
+def range_end(handle: int, domain: str = "opscope") -> None: ...
+def step_range(name: str, start_ns: int, end_ns: int) -> None:
+    """A finished range with the flag `step`."""
+
+def call_mark(start_ns: int, end_ns: int, cell: int, contender: int, ordinal: int) -> None: ...
+def sample(metric: int, cell: int, contender: int, ordinal: int, value: int) -> None: ...
+def counter_begin(name: str, cell: int = ..., contender: int = 0) -> bool: ...
+def counter_end() -> None: ...
+def document(name: str, json: str) -> None: ...
+def warn(line: str) -> None: ...
+def machine_json() -> str: ...
+def summary(
+    path: str,
+    by: str = "op",
+    group_by_shape: bool = False,
+    top: int = 0,
+    sort: str = "",
+    full: bool = False,
+    format: str = "table",
+    width: int = 80,
+) -> str:
+    """`format` is table, json, csv or markdown."""
+
+def verify(path: str, format: str = "table") -> str: ...
+def receipt(path: str, format: str = "table", width: int = 80) -> str: ...
+def export(path: str, out: str, force: bool = False) -> None: ...
