@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each layer of the collector costs per launch, and what torch.profiler costs beside it.
+
+    python profiler/bench/layer_cost.py [--json FILE] [--blocks N] [--launches N] [--processes N]
+
+Method. A launch is one call of a Python function that calls F.gelu on 1,024 floats; a block is
+`--launches` of them by the host's clock, the device idle before and synchronised after, outside
+the time. Layers: blocks with and without a session in pairs, in alternating order, in one process
+after a first use of CUPTI, so that its residue is in both; the figure is the median of the pairs'
+differences with a 95% bootstrap interval. Residue: processes that never touched CUPTI alternate
+with processes whose session has ended. torch.profiler: alternating processes of its own, each with
+profiled and unprofiled blocks in pairs; opscope is not loaded there. Without a GPU the call is
+F.gelu on the CPU, and what needs a GPU is said to be not measured.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+API, OPS, SHAPES, GPU = 1, 2, 4, 8  # the mask of layer_switch.cpp
+OFF, ENTRY, CALLS = 0, 1, 2
+WARMUP = 200
+
+
+class Layer(NamedTuple):
+    """A set of layers that is switched on together."""
+
+    name: str
+    mask: int
+    python: int
+    needs_gpu: bool = False
+
+
+LAYERS = [
+    Layer("kernels", GPU, OFF, needs_gpu=True),
+    Layer("+ API", GPU | API, OFF, needs_gpu=True),
+    Layer("+ ops", GPU | API | OPS, OFF),
+    Layer("+ ops with shapes", GPU | API | OPS | SHAPES, OFF),
+    Layer("+ Python entry", GPU | API | OPS, ENTRY),
+    Layer("+ Python calls", GPU | API | OPS, CALLS),
+]
+
+
+class Session:
+    """Sessions with chosen layers, in this process."""
+
+    def __init__(self, libraries: Path, folder: Path) -> None:
+        import opscope  # noqa: F401  (loads the layers)
+
+        self.switch = ctypes.CDLL(str(libraries / "libopscope-bench-layers.so"))
+        self.capture = folder / "layers.opscope"
+
+    @contextmanager
+    def __call__(self, layer: Layer) -> Iterator[None]:
+        error = ctypes.create_string_buffer(512)
+        path = str(self.capture).encode()
+        if self.switch.opscope_bench_start(path, layer.mask, layer.python, error, 512):
+            raise SystemExit(f"layer_cost: {layer.name}: {error.value.decode() or 'no collector'}")
+        try:
+            yield
+        finally:
+            if self.switch.opscope_bench_stop(error, 512):
+                raise SystemExit(f"layer_cost: {layer.name}: {error.value.decode()}")
+
+    def dropped(self) -> int | None:
+        """Records that the last session dropped; None where the capture could not be read."""
+        run = subprocess.run(
+            ["opscope", "verify", str(self.capture), "--format", "json"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if run.returncode not in (0, 1):
+            return None
+        return sum(json.loads(run.stdout)["ledger"]["dropped"].values())
+
+
+@contextmanager
+def nothing() -> Iterator[None]:
+    """An unprofiled block."""
+    yield
+
+
+def launch(x: torch.Tensor) -> torch.Tensor:
+    """One launch, from a Python function of the user's."""
+    return F.gelu(x)
+
+
+def block(x: torch.Tensor, launches: int) -> float:
+    """Nanoseconds of host time per launch."""
+    for _ in range(WARMUP):
+        launch(x)
+    synchronise()
+    begin = time.perf_counter_ns()
+    for _ in range(launches):
+        launch(x)
+    elapsed = time.perf_counter_ns() - begin
+    synchronise()
+    return elapsed / launches
+
+
+def synchronise() -> None:
+    """Waits for the device, where there is one."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def subject() -> torch.Tensor:
+    """What the launches work on."""
+    return torch.randn(1024, device="cuda" if torch.cuda.is_available() else "cpu")
+
+
+def pairs(on: Callable[[], Any], blocks: int, launches: int) -> list[tuple[float, float]]:
+    """(with, without) of each pair of blocks; the order within a pair alternates."""
+    x = subject()
+    result = []
+    for number in range(blocks):
+        times = {}
+        for profiled in (True, False) if number % 2 else (False, True):
+            with on() if profiled else nothing():
+                times[profiled] = block(x, launches)
+        result.append((times[True], times[False]))
+    return result
+
+
+def interval(values: list[float]) -> list[float]:
+    """95% bootstrap interval of the median."""
+    source = random.Random(1)
+    medians = sorted(statistics.median(source.choices(values, k=len(values))) for _ in range(2000))
+    return [medians[50], medians[1949]]
+
+
+def figure(name: str, measured: list[tuple[float, float]], **more: object) -> dict[str, object]:
+    """A row of the report from pairs of (with, without)."""
+    differences = [on - off for on, off in measured]
+    return {
+        "name": name,
+        "without_ns": statistics.median(off for _, off in measured),
+        "with_ns": statistics.median(on for on, _ in measured),
+        "cost_ns": statistics.median(differences),
+        "interval_ns": interval(differences),
+        "pairs": len(measured),
+        **more,
+    }
+
+
+def measure_layers(options: argparse.Namespace) -> list[dict[str, object]]:
+    """The rows of the layers; runs in this process."""
+    rows: list[dict[str, object]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        session = Session(options.libraries, Path(folder))
+        with session(LAYERS[-1]):
+            block(subject(), WARMUP)  # the first use
+        for layer in LAYERS:
+            if layer.needs_gpu and not torch.cuda.is_available():
+                rows.append({"name": layer.name, "not_measured": "needs a GPU"})
+                continue
+            measured = pairs(lambda layer=layer: session(layer), options.blocks, options.launches)
+            rows.append(figure(layer.name, measured, dropped=session.dropped()))
+    return rows
+
+
+def child_unprofiled(options: argparse.Namespace, used: bool) -> list[tuple[float, float]]:
+    """Unprofiled blocks of a process, after a session when `used`."""
+    if used:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            Session(options.libraries, Path(folder))(LAYERS[-1]),
+        ):
+            block(subject(), WARMUP)
+    x = subject()
+    return [(0.0, block(x, options.launches)) for _ in range(options.blocks)]
+
+
+def child_torch(options: argparse.Namespace, cpu: bool) -> list[tuple[float, float]]:
+    """Pairs of blocks with and without torch.profiler."""
+    from torch.profiler import ProfilerActivity, profile
+
+    activities = [ProfilerActivity.CPU] if cpu else []
+    if torch.cuda.is_available():
+        activities.append(ProfilerActivity.CUDA)
+    return pairs(lambda: profile(activities=activities), options.blocks, options.launches)
+
+
+ROLES: dict[str, Callable[[argparse.Namespace], list[tuple[float, float]]]] = {
+    "fresh": lambda options: child_unprofiled(options, used=False),
+    "used": lambda options: child_unprofiled(options, used=True),
+    "torch-cuda": lambda options: child_torch(options, cpu=False),
+    "torch-cpu": lambda options: child_torch(options, cpu=True),
+}
+
+
+def in_processes(roles: list[str], options: argparse.Namespace) -> dict[str, list[list[Any]]]:
+    """What each role measured, one list a process; the roles' processes alternate."""
+    results: dict[str, list[list[Any]]] = {role: [] for role in roles}
+    for _ in range(options.processes):
+        for role in roles:
+            command = [sys.executable, __file__, "--role", role]
+            command += ["--blocks", str(max(2, options.blocks // options.processes))]
+            command += ["--launches", str(options.launches), "--libraries", str(options.libraries)]
+            run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            results[role].append(json.loads(run.stdout.splitlines()[-1]))
+    return results
+
+
+def measure_residue(options: argparse.Namespace) -> dict[str, object]:
+    """What a launch costs more after a session than in a process that never had one."""
+    if not torch.cuda.is_available():
+        return {"name": "residue", "not_measured": "needs a GPU"}
+    results = in_processes(["fresh", "used"], options)
+    fresh, used = (
+        [statistics.median(off for _, off in process) for process in results[role]]
+        for role in ("fresh", "used")
+    )
+    return figure("residue after a session", list(zip(used, fresh, strict=True)))
+
+
+def measure_torch(options: argparse.Namespace) -> list[dict[str, object]]:
+    """torch.profiler's rows."""
+    names = {"torch-cuda": "torch.profiler CUDA", "torch-cpu": "torch.profiler CPU+CUDA"}
+    rows: list[dict[str, object]] = []
+    if not torch.cuda.is_available():
+        rows.append({"name": names.pop("torch-cuda"), "not_measured": "needs a GPU"})
+        names["torch-cpu"] = "torch.profiler CPU"
+    results = in_processes(list(names), options)
+    for role, name in names.items():
+        rows.append(figure(name, [tuple(pair) for process in results[role] for pair in process]))
+    return rows
+
+
+def table(report: dict[str, Any]) -> str:
+    """The report for people."""
+    lines = [
+        f"Cost per launch, ns: {report['device']}, {report['launches']} launches a block",
+        f"{'layers':<26}{'without':>9}{'with':>9}{'cost':>9}  {'95% interval':<17}{'pairs':>5}",
+    ]
+    for row in report["rows"]:
+        if "not_measured" in row:
+            lines.append(f"{row['name']:<26}not measured: {row['not_measured']}")
+            continue
+        low, high = row["interval_ns"]
+        span = f"{low:.0f} to {high:.0f}"
+        note = f"  {row['dropped']:,} dropped" if row.get("dropped") else ""
+        lines.append(
+            f"{row['name']:<26}{row['without_ns']:>9.0f}{row['with_ns']:>9.0f}"
+            f"{row['cost_ns']:>9.0f}  {span:<17}{row['pairs']:>5}{note}"
+        )
+    return "\n".join(lines)
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path, help="write the report here as well")
+    parser.add_argument("--blocks", type=int, default=20, help="pairs of blocks per row")
+    parser.add_argument("--launches", type=int, default=5000, help="launches per block")
+    parser.add_argument("--processes", type=int, default=5, help="processes per kind")
+    default = os.environ.get("OPSCOPE_LIBRARY_DIR", "build/dev/lib")
+    parser.add_argument("--libraries", type=Path, default=Path(default).resolve())
+    parser.add_argument("--role", choices=sorted(ROLES), help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measures, prints, and writes."""
+    options = parse()
+    if options.role:
+        print(json.dumps(ROLES[options.role](options)))
+        return
+    gpu = torch.cuda.is_available()
+    report = {
+        "schema": "opscope.layer-cost/1",
+        "device": torch.cuda.get_device_name() if gpu else f"CPU {platform.machine()}, no GPU",
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "launches": options.launches,
+        # first, so that nothing this process does can slow the others
+        "rows": [measure_residue(options), *measure_torch(options)],
+    }
+    report["rows"] = measure_layers(options) + report["rows"]
+    print(table(report))
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
