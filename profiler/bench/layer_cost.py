@@ -14,9 +14,7 @@ F.gelu on the CPU, and what needs a GPU is said to be not measured.
 """
 
 import argparse
-import ctypes
 import json
-import os
 import platform
 import random
 import statistics
@@ -32,8 +30,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-API, OPS, SHAPES, GPU = 1, 2, 4, 8  # the mask of layer_switch.cpp
-OFF, ENTRY, CALLS = 0, 1, 2
+OFF, ENTRY, CALLS = 0, 1, 2  # Python modes
 WARMUP = 200
 
 
@@ -41,53 +38,60 @@ class Layer(NamedTuple):
     """A set of layers that is switched on together."""
 
     name: str
-    mask: int
-    python: int
+    api: bool
+    ops: bool
+    shapes: bool = False
+    python: int = OFF
     needs_gpu: bool = False
 
 
 LAYERS = [
-    Layer("kernels", GPU, OFF, needs_gpu=True),
-    Layer("+ API", GPU | API, OFF, needs_gpu=True),
-    Layer("+ ops", GPU | API | OPS, OFF),
-    Layer("+ ops with shapes", GPU | API | OPS | SHAPES, OFF),
-    Layer("+ Python entry", GPU | API | OPS, ENTRY),
-    Layer("+ Python calls", GPU | API | OPS, CALLS),
+    Layer("kernels", api=False, ops=False, needs_gpu=True),
+    Layer("+ API", api=True, ops=False, needs_gpu=True),
+    Layer("+ ops", api=True, ops=True),
+    Layer("+ ops with shapes", api=True, ops=True, shapes=True),
+    Layer("+ Python entry", api=True, ops=True, python=ENTRY),
+    Layer("+ Python calls", api=True, ops=True, python=CALLS),
 ]
 
 
 class Session:
-    """Sessions with chosen layers, in this process."""
+    """Sessions with chosen layers, in this process.
 
-    def __init__(self, libraries: Path, folder: Path) -> None:
-        import opscope  # noqa: F401  (loads the layers)
+    `opscope.profile` has no such switches: a user wants the whole picture, only its price is asked
+    for in parts.
+    """
 
-        self.switch = ctypes.CDLL(str(libraries / "libopscope-bench-layers.so"))
-        self.capture = folder / "layers.opscope"
+    def __init__(self, folder: Path) -> None:
+        import opscope  # finds the libraries
+        from opscope import _core
+
+        self.version = opscope.__version__
+        self.core = _core
+        self.capture = str(folder / "layers.opscope")
 
     @contextmanager
     def __call__(self, layer: Layer) -> Iterator[None]:
-        error = ctypes.create_string_buffer(512)
-        path = str(self.capture).encode()
-        if self.switch.opscope_bench_start(path, layer.mask, layer.python, error, 512):
-            raise SystemExit(f"layer_cost: {layer.name}: {error.value.decode() or 'no collector'}")
+        self.core.session_start(
+            self.capture,
+            force=True,
+            python=layer.python,
+            shapes=layer.shapes,
+            api=layer.api,
+            ops=layer.ops,
+            nvtx=False,
+        )
         try:
             yield
         finally:
-            if self.switch.opscope_bench_stop(error, 512):
-                raise SystemExit(f"layer_cost: {layer.name}: {error.value.decode()}")
+            self.core.session_stop()
 
-    def dropped(self) -> int | None:
-        """Records that the last session dropped; None where the capture could not be read."""
-        run = subprocess.run(
-            ["opscope", "verify", str(self.capture), "--format", "json"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if run.returncode not in (0, 1):
-            return None
-        return sum(json.loads(run.stdout)["ledger"]["dropped"].values())
+    def dropped(self) -> int:
+        """Records that the last session dropped."""
+        ledger: dict[str, dict[str, int]] = json.loads(self.core.verify(self.capture, "json"))[
+            "ledger"
+        ]
+        return sum(ledger["dropped"].values())
 
 
 @contextmanager
@@ -163,7 +167,7 @@ def measure_layers(options: argparse.Namespace) -> list[dict[str, object]]:
     """The rows of the layers; runs in this process."""
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory() as folder:
-        session = Session(options.libraries, Path(folder))
+        session = Session(Path(folder))
         with session(LAYERS[-1]):
             block(subject(), WARMUP)  # the first use
         for layer in LAYERS:
@@ -180,7 +184,7 @@ def child_unprofiled(options: argparse.Namespace, used: bool) -> list[tuple[floa
     if used:
         with (
             tempfile.TemporaryDirectory() as folder,
-            Session(options.libraries, Path(folder))(LAYERS[-1]),
+            Session(Path(folder))(LAYERS[-1]),
         ):
             block(subject(), WARMUP)
     x = subject()
@@ -212,7 +216,7 @@ def in_processes(roles: list[str], options: argparse.Namespace) -> dict[str, lis
         for role in roles:
             command = [sys.executable, __file__, "--role", role]
             command += ["--blocks", str(max(2, options.blocks // options.processes))]
-            command += ["--launches", str(options.launches), "--libraries", str(options.libraries)]
+            command += ["--launches", str(options.launches)]
             run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             results[role].append(json.loads(run.stdout.splitlines()[-1]))
     return results
@@ -270,8 +274,6 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--blocks", type=int, default=20, help="pairs of blocks per row")
     parser.add_argument("--launches", type=int, default=5000, help="launches per block")
     parser.add_argument("--processes", type=int, default=5, help="processes per kind")
-    default = os.environ.get("OPSCOPE_LIBRARY_DIR", "build/dev/lib")
-    parser.add_argument("--libraries", type=Path, default=Path(default).resolve())
     parser.add_argument("--role", choices=sorted(ROLES), help=argparse.SUPPRESS)
     return parser.parse_args()
 
