@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The comparison engine. Needs torch to be imported first."""
+
+from collections.abc import Callable
+from typing import Any
+
+def run(
+    document: str,
+    cells: list[list[Any]],
+    trampoline: Callable[..., Any],
+    device_index: int,
+    options: dict[str, Any],
+) -> None:
+    """Untraced timing, timeline and counter passes into one capture.
+
+    Args:
+        document: the `comparison` document as JSON; how the timing went is added to it.
+        cells: by cell and contender, (function, positional, keywords).
+        trampoline: calls a contender under the timeline, as `trampoline(function, args, kwargs)`.
+        device_index: CUDA device, or -1 for the CPU.
+    """

@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Candidates against a baseline: correctness here, the timed passes in the native engine."""
+
+import functools
+import json
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opscope._errors import Error
+from opscope._receipt import Receipt
+
+if TYPE_CHECKING:
+    import torch
+
+_SHORT = {
+    "float64": "fp64",
+    "float32": "fp32",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+}
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A function to measure, its name in the receipt, and the index of what it is held against."""
+
+    name: str
+    function: Callable[..., Any]
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    baseline: int = 0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One row of the receipt; `skipped` says why it is not measured."""
+
+    label: str
+    arguments: tuple[Any, ...]
+    skipped: str | None = None
+    elements: int = 0  # of a skipped one that was never made
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a comparison is run and where its capture goes."""
+
+    output: Path
+    title: str
+    backward: bool = False
+    reference: Callable[..., Any] | None = None
+    approximate: str = ""
+    force: bool = False
+    strict: bool = False
+    warmup: int = 50
+    pairs: int = 200
+    budget: float = 2.0
+
+
+def compare(
+    candidate: Callable[..., Any] | None = None,
+    baseline: Callable[..., Any] | None = None,
+    inputs: Any = None,
+    *,
+    candidates: Mapping[str, Callable[..., Any]] | Sequence[Callable[..., Any]] | None = None,
+    backward: bool = False,
+    reference: Callable[..., Any] | None = None,
+    output: str | Path | None = None,
+    title: str | None = None,
+    force: bool = False,
+    strict: bool = False,
+    warmup: int = 50,
+    pairs: int = 200,
+    budget: float = 2.0,
+) -> Receipt:
+    """Measures candidates against a baseline, the contenders taking turns call by call.
+
+    Four passes in this order: correctness against the baseline on float64 inputs; untraced timing
+    of all inputs; the timeline; hardware counters. All are kept in one capture, from which the
+    receipt is computed. A `functools.partial` is called as its function, at no cost of its own.
+
+    Args:
+        candidate: a callable; or several as `candidates` (a mapping gives their names).
+        baseline: what they are held against.
+        inputs: a tensor, a tuple of arguments, or a mapping of labels to either.
+        backward: a call is the forward and the gradients of the floating inputs.
+        reference: replaces the baseline in the correctness pass; called with float64 inputs.
+        output: the capture's path; None for a temporary one that lives as long as the receipt.
+        warmup: rounds before counting.
+        pairs: counted rounds.
+        budget: most seconds for one input and kind of timing; three rounds always count.
+
+    Raises:
+        TypeError, ValueError: for wrong arguments.
+        Error: a profile is on, or the capture cannot be written.
+    """
+    named = _named(candidate, candidates)
+    if not callable(baseline):
+        raise TypeError("compare: baseline must be callable")
+    if reference is not None and not callable(reference):
+        raise TypeError("compare: reference must be callable")
+    for key, value, least in (("warmup", warmup, 0), ("pairs", pairs, 3), ("budget", budget, 0)):
+        if value < least:
+            raise ValueError(f"compare: {key} must be at least {least}, got {value}")
+    contenders = [_contender(name_of(baseline), baseline)]
+    contenders += [_contender(name, function) for name, function in named.items()]
+    folder = None
+    if output is None:
+        folder = tempfile.mkdtemp(prefix="opscope-")
+        output = Path(folder) / "comparison.opscope"
+    settings = Settings(
+        output=Path(output).absolute(),
+        title=title or next(iter(named)),
+        backward=backward,
+        reference=reference,
+        force=force,
+        strict=strict,
+        warmup=warmup,
+        pairs=pairs,
+        budget=budget,
+    )
+    try:
+        receipt = run(contenders, _cells(inputs), settings)
+    except BaseException:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    if folder is not None:
+        weakref.finalize(receipt, shutil.rmtree, folder, True)
+    return receipt
+
+
+def run(contenders: Sequence[Contender], cells: Sequence[Cell], settings: Settings) -> Receipt:
+    """All passes over contenders that name their own baselines."""
+    import torch
+
+    from opscope import _compare, _core
+
+    if _core.recording():
+        raise Error(
+            "compare: a profile is on in this process: its cost would be in the timing "
+            "(end it first)"
+        )
+    device = _device_of(cells)
+    described: list[dict[str, Any]] = []
+    calls: list[list[Any]] = []
+    for index, cell in enumerate(cells):
+        try:
+            prepared, description = _prepare(contenders, cell, settings)
+        except torch.cuda.OutOfMemoryError:
+            refused = replace(cell, skipped="the GPU's memory does not allow it")
+            prepared, description = [], _describe(refused, [], settings.backward)
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+        calls.append(prepared)
+        described.append({"cell": index, **description})
+    document: dict[str, Any] = {
+        "schema": "opscope.comparison/1",
+        "title": settings.title,
+        "approximate": settings.approximate,
+        "contenders": [contender.name for contender in contenders],
+        "baselines": [contender.baseline for contender in contenders],
+        "cells": described,
+    }
+    index = -1 if device.type == "cpu" else _index_of(device)
+    options = {
+        "output": str(settings.output),
+        "force": settings.force,
+        "strict": settings.strict,
+        "warmup": settings.warmup,
+        "pairs": settings.pairs,
+        "budget_ns": int(settings.budget * 1e9),
+    }
+    _compare.run(json.dumps(document), calls, call_contender, index, options)
+    return Receipt(settings.output)
+
+
+def call_contender(
+    function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
+) -> Any:
+    """The Python caller that the timeline shows around each contender's call."""
+    return function(*arguments, **keywords)
+
+
+class ForwardBackward:
+    """A call and, of its result, the gradients of the floating inputs."""
+
+    def __init__(self, function: Callable[..., Any], keywords: Mapping[str, Any]) -> None:
+        self._function = function
+        self._keywords = keywords
+        self._gradients: dict[torch.dtype, list[torch.Tensor]] = {}
+
+    def __call__(self, *arguments: Any) -> tuple[Any, ...]:
+        import torch
+
+        from opscope._correctness import tensors_of
+
+        outputs = tensors_of(self._function(*arguments, **self._keywords))
+        gradients = self._gradients.get(outputs[0].dtype)
+        if gradients is None:  # once for the inputs' type, once for the reference's float64
+            gradients = [torch.ones_like(each) for each in outputs]
+            self._gradients[outputs[0].dtype] = gradients
+        inputs = [each for each in tensors_of(arguments) if each.requires_grad]
+        return (*outputs, *torch.autograd.grad(outputs, inputs, gradients))
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """How the receipt calls a function: as a user would import it."""
+    if isinstance(function, functools.partial):
+        return name_of(function.func)
+    qualified = getattr(function, "_qualified_op_name", None)
+    if isinstance(qualified, str):
+        return qualified
+    name = str(getattr(function, "__qualname__", type(function).__name__))
+    import torch
+
+    if getattr(torch.nn.functional, name, None) is function:
+        return f"torch.nn.functional.{name}"
+    module = getattr(function, "__module__", None)
+    return f"{module}.{name}" if module and module != "__main__" else name
+
+
+def _named(
+    candidate: Callable[..., Any] | None,
+    candidates: Mapping[str, Callable[..., Any]] | Sequence[Callable[..., Any]] | None,
+) -> dict[str, Callable[..., Any]]:
+    if (candidate is None) == (candidates is None):
+        raise TypeError("compare: give either candidate= or candidates=")
+    if candidate is not None:
+        candidates = [candidate]
+    if isinstance(candidates, Mapping):
+        named = dict(candidates)
+    else:
+        named = {}
+        for function in candidates or ():
+            name = name_of(function) if callable(function) else ""
+            again = 2
+            while name in named:
+                name, again = f"{name_of(function)} ({again})", again + 1
+            named[name] = function
+    if not named:
+        raise ValueError("compare: there is no candidate")
+    for name, function in named.items():
+        if not callable(function):
+            raise TypeError(f"compare: candidate {name!r} must be callable")
+    return named
+
+
+def _contender(name: str, function: Callable[..., Any]) -> Contender:
+    if isinstance(function, functools.partial) and not function.args:
+        return Contender(name, function.func, dict(function.keywords))
+    return Contender(name, function)
+
+
+def _cells(inputs: Any) -> list[Cell]:
+    from opscope._correctness import tensors_of
+
+    if isinstance(inputs, Mapping):
+        labelled = [(str(label), value) for label, value in inputs.items()]
+    else:
+        labelled = [("", inputs)]
+    cells = []
+    for label, value in labelled:
+        arguments = value if isinstance(value, tuple) else (value,)
+        tensors = tensors_of(arguments)
+        if not tensors:
+            raise TypeError("compare: inputs must be tensors, or tuples that hold one")
+        shown = label_of(tensors[0])
+        cells.append(Cell(label if label and not label.isdecimal() else shown, arguments))
+    if not cells:
+        raise ValueError("compare: there are no inputs")
+    return cells
+
+
+def label_of(tensor: "torch.Tensor") -> str:
+    """Shape and type, as in `4096x4096 bf16` or `1,024 fp32`."""
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    shape = "x".join(map(str, tensor.shape)) if tensor.dim() != 1 else f"{tensor.numel():,}"
+    return f"{shape or 'scalar'} {_SHORT.get(dtype, dtype)}"
+
+
+def _device_of(cells: Sequence[Cell]) -> "torch.device":
+    from opscope._correctness import tensors_of
+
+    devices = {tensor.device for cell in cells for tensor in tensors_of(cell.arguments)}
+    kinds = {device for device in devices if device.type != "cpu"}
+    if len(kinds) > 1:
+        raise ValueError(f"compare: inputs are on several devices: {sorted(map(str, kinds))}")
+    if not devices:
+        raise Error("compare: no input could be made (see the reasons; try smaller ones)")
+    device = kinds.pop() if kinds else devices.pop()
+    if device.type not in ("cpu", "cuda"):
+        raise ValueError(f"compare: device {device.type!r} is not supported (cpu or cuda)")
+    return device
+
+
+def _index_of(device: "torch.device") -> int:
+    import torch
+
+    return torch.cuda.current_device() if device.index is None else device.index
+
+
+def _prepare(
+    contenders: Sequence[Contender], cell: Cell, settings: Settings
+) -> tuple[list[Any], dict[str, Any]]:
+    """The calls of a cell, each as (function, arguments, keywords), and the cell's description."""
+    if cell.skipped is not None:
+        return [], _describe(cell, [], settings.backward)
+    from opscope._correctness import agreement, expectation, tensors_of
+
+    arguments = cell.arguments
+    if settings.backward:
+        arguments = tuple(_with_gradient(each) for each in arguments)
+    calls: list[Any] = []
+    results = []
+    outputs: list[torch.Tensor] = []
+    expected: dict[int, tuple[list[torch.Tensor], str]] = {}
+    for index, contender in enumerate(contenders):
+        call = _call_of(contender.function, arguments, dict(contender.keywords), settings.backward)
+        if contender.baseline not in expected:
+            judge = contenders[contender.baseline]
+            function = settings.reference or judge.function
+            keywords = {} if settings.reference else dict(judge.keywords)
+            reference = _call_of(function, arguments, keywords, settings.backward)
+            expected[contender.baseline] = expectation(*reference)
+        actual = tensors_of(call[0](*call[1], **call[2]))
+        wanted, remark = expected[contender.baseline]
+        results.append({"contender": index, **agreement(actual, wanted, remark)})
+        outputs = outputs or [each.to("meta") for each in actual]
+        calls.append(call)
+    return calls, {**_describe(cell, outputs, settings.backward), "contenders": results}
+
+
+def _with_gradient(value: Any) -> Any:
+    import torch
+
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
+        return value.detach().requires_grad_()
+    return value
+
+
+def _call_of(
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    keywords: dict[str, Any],
+    backward: bool,
+) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+    if not backward:
+        return function, arguments, keywords
+    return ForwardBackward(function, keywords), arguments, {}
+
+
+def _describe(cell: Cell, outputs: "list[torch.Tensor]", backward: bool) -> dict[str, Any]:
+    from opscope._correctness import tensors_of
+
+    tensors = tensors_of(cell.arguments)
+    read = _bytes_of(tensors)
+    write = _bytes_of(outputs)
+    if backward:  # reads the inputs again and the output's gradient; `outputs` has the gradients
+        gradients = _bytes_of([each for each in tensors if each.is_floating_point()])
+        read = 2 * read + write - gradients
+    return {
+        "label": cell.label,
+        "shape": list(tensors[0].shape) if tensors else [],
+        "dtype": str(tensors[0].dtype).removeprefix("torch.") if tensors else "",
+        "elements": tensors[0].numel() if tensors else cell.elements,
+        "read_bytes_ideal": read,
+        "write_bytes_ideal": write,
+        "backward": backward,
+        "skipped": cell.skipped,
+        "contenders": [],
+    }
+
+
+def _bytes_of(tensors: "Sequence[torch.Tensor]") -> int:
+    """Of distinct tensors: one that is passed twice is read once."""
+    distinct = {id(each): each for each in tensors}
+    return sum(each.numel() * each.element_size() for each in distinct.values())

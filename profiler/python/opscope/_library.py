@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the native parts are: beside the package, or in a build tree. Imported before all else."""
+
+import os
+import sys
+from pathlib import Path
+from pkgutil import extend_path
+
+
+def folder() -> Path:
+    """Of the shared libraries."""
+    given = os.environ.get("OPSCOPE_LIBRARY_DIR")
+    return Path(given).absolute() if given else Path(__file__).parent / "lib"
+
+
+def _prepare() -> None:
+    package = sys.modules["opscope"]
+    # Parts of the package may lie in several folders (opscope.ops), the native modules in `folder`.
+    package.__path__ = [*extend_path(list(package.__path__), "opscope"), str(folder())]
+    injection = folder() / "libopscope-nvtx.so"
+    # A value that is there already is another tool's (nsys sets it): that one then sees the ranges.
+    if injection.is_file():
+        os.environ.setdefault("NVTX_INJECTION64_PATH", str(injection))
+
+
+_prepare()
+
+try:
+    from opscope import _core as _core
+except ImportError as _failure:
+    raise ImportError(
+        f"opscope: cannot load its native module: {_failure} "
+        "(install opscope, or set OPSCOPE_LIBRARY_DIR to the folder of a build that has it)"
+    ) from _failure

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The profiling context.
+
+One session a process, so states are few: closed, open but paused (a schedule's warm-up), recording.
+A profile that finds another one on records nothing, says so once, and lets its block run.
+"""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from opscope import _core
+from opscope._capture import Capture
+from opscope._errors import Error
+from opscope._schedule import Action, Schedule
+
+_PYTHON_MODES = {
+    "off": _core.PYTHON_OFF,
+    "entry": _core.PYTHON_ENTRY,
+    "calls": _core.PYTHON_CALLS,
+}
+_DRAM_MODES = {"off": _core.DRAM_OFF, "ops": _core.DRAM_OPS}
+
+
+def _choice(name: str, value: object, choices: dict[str, int]) -> int:
+    if not isinstance(value, str):
+        raise TypeError(f"profile: {name} must be a str, not {type(value).__name__}")
+    if value not in choices:
+        raise ValueError(f"profile: {name} must be one of {', '.join(choices)}, got {value!r}")
+    return choices[value]
+
+
+def _count(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"profile: {name} must be an int, not {type(value).__name__}")
+    if value < 0:
+        raise ValueError(f"profile: {name} must not be negative, got {value}")
+    return value
+
+
+def _writable(path: Path, force: bool) -> None:
+    if path.exists() and not force:
+        raise Error(
+            f"profile: cannot write {path}: it exists (remove it, choose another path, or "
+            "force=True)"
+        )
+    if not path.parent.is_dir():
+        raise Error(f"profile: cannot write {path}: no folder {path.parent} (create it)")
+    if not os.access(path.parent, os.W_OK):
+        raise Error(
+            f"profile: cannot write {path}: no permission for {path.parent} (choose another)"
+        )
+
+
+class profile(Capture):  # noqa: N801, as torch.profiler.profile
+    """Records what happens inside a `with` block.
+
+    Args:
+        path: of the capture; None for a temporary one that lives as long as this object. With a
+            schedule, window 2 goes to `<stem>.2.opscope`, and so on.
+        python: "off", "entry" (frames that lead to an op or a range) or "calls" (every call).
+        shapes: input shapes and types of every op.
+        dram: "ops" reads the DRAM bytes of every outermost op from hardware counters, at about
+            40 µs each: a pass for bytes, not for times.
+        strict: raise `Error` where something cannot be recorded, instead of one warning.
+        schedule: which steps are recorded (see `opscope.schedule`); call `step()` after each.
+        on_trace_ready: called with this object when a window is finished, or at the block's end
+            without a schedule. Not called when the block raised.
+        force: replace an existing capture.
+        memory: bytes that the buffers may take.
+        wait: wait for the writer when they are full, instead of dropping and counting.
+        counter_capacity: counter ranges held before they are read out and renewed.
+
+    One profile is on at a time in a process; all of its threads are recorded.
+
+    Raises:
+        TypeError, ValueError: at the call, for wrong arguments.
+        Error: the capture cannot be written; with `strict`, what is missing.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        python: str = "entry",
+        shapes: bool = False,
+        dram: str = "off",
+        strict: bool = False,
+        schedule: Schedule | None = None,
+        on_trace_ready: Callable[["profile"], object] | None = None,
+        force: bool = False,
+        memory: int = 256 << 20,
+        wait: bool = False,
+        counter_capacity: int = 256,
+    ) -> None:
+        if schedule is not None and not callable(schedule):
+            raise TypeError("profile: schedule must be a function of the step (opscope.schedule)")
+        if on_trace_ready is not None and not callable(on_trace_ready):
+            raise TypeError("profile: on_trace_ready must be a function of the profile")
+        self._options: dict[str, Any] = {
+            "python": _choice("python", python, _PYTHON_MODES),
+            "dram": _choice("dram", dram, _DRAM_MODES),
+            "shapes": bool(shapes),
+            "strict": bool(strict),
+            "memory_bytes": _count("memory", memory),
+            "wait_when_full": bool(wait),
+            "counter_capacity": _count("counter_capacity", counter_capacity),
+        }
+        if path is None:
+            folder = tempfile.mkdtemp(prefix="opscope-")
+            weakref.finalize(self, shutil.rmtree, folder, True)
+            self._output = Path(folder) / "profile.opscope"
+        else:
+            self._output = Path(path).absolute()
+            _writable(self._output, force)
+        self._path = None
+        self._force = force
+        self._strict = strict
+        self._schedule = schedule
+        self._on_trace_ready = on_trace_ready
+        self._windows = 0
+        self._open = False
+        self._recorded = False
+        self._step_start: int | None = None
+        self._action = Action.NONE
+        self.step_num = 0
+
+    def __enter__(self) -> "profile":
+        self._action = self._schedule(0) if self._schedule else Action.RECORD
+        self._apply(self._action)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self._open:
+            return
+        if kind is None:
+            self._finish_window()
+            return
+        try:
+            self._close()
+        except Error as failure:  # the block's own exception goes on
+            warnings.warn(str(failure), RuntimeWarning, stacklevel=2)
+
+    def step(self) -> None:
+        """Ends a step and begins the next: the steps are ranges `ProfilerStep#N` in the trace."""
+        self._end_step()
+        self.step_num += 1
+        if self._schedule is None:
+            self._begin_step()
+            return
+        before, self._action = self._action, self._schedule(self.step_num)
+        ended = before is Action.RECORD and self._action in (Action.NONE, Action.WARMUP)
+        if self._open and (before is Action.RECORD_AND_SAVE or ended):
+            self._finish_window()
+        self._apply(self._action)
+
+    def _apply(self, action: Action) -> None:
+        if action is Action.NONE:
+            self._close()
+            return
+        if not self._open:
+            self._start()
+            if not self._open:
+                return
+            if action is Action.WARMUP:
+                _core.session_pause()
+        elif action is not Action.WARMUP and not self._recorded:
+            _core.session_resume()
+        if action is not Action.WARMUP:
+            self._recorded = True
+            self._begin_step()
+
+    def _start(self) -> None:
+        output = self._output
+        if self._windows:
+            output = output.with_name(f"{output.stem}.{self._windows + 1}{output.suffix}")
+        try:
+            _core.session_start(
+                str(output), force=self._force, metadata=_metadata(), **self._options
+            )
+        except Error as failure:
+            if self._strict:
+                raise
+            warnings.warn(f"{failure}; the block runs unprofiled", RuntimeWarning, stacklevel=4)
+            return
+        self._open = True
+        self._recorded = False
+
+    def _begin_step(self) -> None:
+        self._step_start = _core.now() if self._open else None
+
+    def _end_step(self) -> None:
+        if self._step_start is not None and self._open:
+            _core.step_range(f"ProfilerStep#{self.step_num}", self._step_start, _core.now())
+        self._step_start = None
+
+    def _close(self) -> None:
+        """Ends the session, if it is this profile's."""
+        if not self._open:
+            return
+        self._open = False
+        self._step_start = None
+        _core.session_stop()
+        path = Path(_core.session_path())
+        if self._recorded:
+            self._path = path
+            self._windows += 1
+        else:  # a warm-up that no recorded step followed
+            path.unlink(missing_ok=True)
+
+    def _finish_window(self) -> None:
+        recorded = self._recorded
+        self._close()
+        if recorded and self._on_trace_ready is not None:
+            self._on_trace_ready(self)
+
+
+def _metadata() -> str:
+    """What the capture's header says about the program."""
+    facts: dict[str, Any] = {
+        "argv": sys.argv,
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "opscope": _core.__version__,
+    }
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        facts["torch"] = str(getattr(torch, "__version__", "unknown"))
+    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
+        value = os.environ.get(name, "")
+        if value.isdecimal():
+            facts[name.lower()] = int(value)
+    return json.dumps(facts)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a comparison found, recomputed from its capture."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from opscope import _core
+from opscope._capture import Capture
+from opscope._errors import Error
+
+
+def write_text(path: str | os.PathLike[str], text: str, force: bool) -> Path:
+    """Writes a file that never stands under its name in part.
+
+    Raises:
+        Error: it exists and `force` is false, or it cannot be written.
+    """
+    out = Path(path)
+    if out.exists() and not force:
+        raise Error(f"cannot write {out}: it exists (remove it, choose another path, or force)")
+    part = out.with_name(out.name + ".partial")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(out)
+    except OSError as failure:
+        raise Error(f"cannot write {out}: {failure.strerror} (choose another path)") from failure
+    return out
+
+
+class Receipt(Capture):
+    """A comparison's receipt: print it, save it, export its trace."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path)
+        self._json = _core.receipt(str(path), format="json")
+
+    def __str__(self) -> str:
+        return _core.receipt(str(self.path), format="table", width=80).rstrip("\n")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The `opscope.receipt/1` document."""
+        document: dict[str, Any] = json.loads(self._json)
+        return document
+
+    def to_json(self) -> str:
+        """The same as text."""
+        return self._json
+
+    @property
+    def any_wrong(self) -> bool:
+        """A contender's result differs from its baseline's."""
+        return any(
+            contender.get("correct") is False
+            for cell in self.to_dict()["cells"]
+            for contender in cell["contenders"]
+        )
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Writes the document as JSON."""
+        return write_text(path, self._json.rstrip("\n") + "\n", force)

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m opscope.bench CANDIDATE --against BASELINE --input SPEC…`: anybody's op, measured."""
+
+import argparse
+import importlib
+import re
+import runpy
+import sys
+from collections.abc import Callable, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opscope._errors import Error
+
+if TYPE_CHECKING:
+    import torch
+
+_DTYPES = {
+    "fp64": "float64",
+    "fp32": "float32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "i64": "int64",
+    "i32": "int32",
+    "i8": "int8",
+    "bool": "bool",
+}
+_FILLS = ("randn", "rand", "zeros", "ones", "randint")
+_SPEC = re.compile(r"(?P<fill>[a-z]+):(?P<shape>\d+(x\d+)*)(:(?P<dtype>[a-z0-9]+))?\Z")
+
+
+class UsageError(Exception):
+    """Wrong usage: exit status 2."""
+
+
+def resolve(target: str, extra: dict[str, Any]) -> Callable[..., Any]:
+    """The callable that `module:attribute` or a dotted name stands for.
+
+    Args:
+        extra: what --setup defined; a name without a dot is looked up there first.
+    """
+    if target in extra and callable(extra[target]):
+        function: Callable[..., Any] = extra[target]
+        return function
+    module, colon, attribute = target.partition(":")
+    if not colon:
+        module, _, attribute = target.rpartition(".")
+    if not module or not attribute:
+        raise UsageError(f"cannot find {target}: it names no module (write module:attribute)")
+    try:
+        value = reduce(getattr, attribute.split("."), _import(module))
+    except (ImportError, AttributeError) as failure:
+        raise UsageError(
+            f"cannot find {target}: {failure} (check the name, or --setup)"
+        ) from failure
+    if not callable(value):
+        raise UsageError(f"cannot measure {target}: it is not callable (name a function)")
+    resolved: Callable[..., Any] = value
+    return resolved
+
+
+def _import(name: str) -> Any:
+    """A module, or an attribute of one: `torch.ops.mine` is importable up to torch only."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        parent, _, attribute = name.rpartition(".")
+        if not parent:
+            raise
+        return getattr(_import(parent), attribute)
+
+
+def make_input(spec: str, device: str) -> "tuple[torch.Tensor, ...]":
+    """The tensors of a SPEC: `randn:4096x4096:bf16`, several joined by commas."""
+    return tuple(_make_tensor(each, device) for each in spec.split(","))
+
+
+def _make_tensor(spec: str, device: str) -> "torch.Tensor":
+    import torch
+
+    match = _SPEC.match(spec)
+    if match is None or match["fill"] not in _FILLS:
+        raise UsageError(
+            f"cannot read input {spec!r}: write FILL:SHAPE[:DTYPE], as in randn:4096x4096:bf16 "
+            f"(FILL is one of {', '.join(_FILLS)})"
+        )
+    name = match["dtype"] or ("i64" if match["fill"] == "randint" else "fp32")
+    dtype = getattr(torch, _DTYPES.get(name, name), None)
+    if not isinstance(dtype, torch.dtype):
+        raise UsageError(f"cannot read input {spec!r}: no type {name} (try {', '.join(_DTYPES)})")
+    shape = [int(size) for size in match["shape"].split("x")]
+    if match["fill"] == "randint":
+        return torch.randint(0, 100, shape, device=device).to(dtype)
+    if match["fill"] in ("randn", "rand") and not dtype.is_floating_point:
+        raise UsageError(
+            f"cannot read input {spec!r}: {match['fill']} makes no {name} (use randint)"
+        )
+    maker: Callable[..., torch.Tensor] = getattr(torch, match["fill"])
+    return maker(shape, dtype=dtype, device=device)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="opscope bench",
+        description="Measure a callable against another: correctness, host and device time, the "
+        "boundary's stages, DRAM bytes.",
+    )
+    parser.add_argument("candidate", help="module:attribute, as in my_ops:gelu")
+    parser.add_argument("--against", required=True, metavar="BASELINE", help="the same form")
+    parser.add_argument(
+        "--input",
+        required=True,
+        action="append",
+        metavar="SPEC",
+        help="FILL:SHAPE[:DTYPE], as in randn:4096x4096:bf16; several arguments joined by commas; "
+        "repeat for several rows",
+    )
+    parser.add_argument("-o", "--output", default=".", metavar="DIR", help="default: here")
+    parser.add_argument("--backward", action="store_true", help="forward and gradients")
+    parser.add_argument("--setup", metavar="FILE.py", help="run first; may define the callables")
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument("--force", action="store_true", help="replace existing files")
+    parser.add_argument("--strict", action="store_true", help="refuse what cannot be recorded")
+    return parser
+
+
+def _setup(path: str | None) -> dict[str, Any]:
+    sys.path.insert(0, str(Path.cwd()))
+    if path is None:
+        return {}
+    if not Path(path).is_file():
+        raise UsageError(f"cannot run --setup {path}: no such file (check the path)")
+    sys.path.insert(0, str(Path(path).resolve().parent))
+    return runpy.run_path(path, run_name="opscope_setup")
+
+
+def _measure(arguments: argparse.Namespace) -> int:
+    from opscope._comparison import Cell, Contender, Settings, label_of, run
+
+    extra = _setup(arguments.setup)
+    import torch
+
+    baseline = resolve(arguments.against, extra)
+    candidate = resolve(arguments.candidate, extra)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cpu":
+        print("opscope: no GPU: measuring on the CPU, host time only", file=sys.stderr)
+    cells = []
+    for spec in arguments.input:
+        tensors = make_input(spec, device)
+        cells.append(Cell(", ".join(map(label_of, tensors)), tensors))
+    stem = re.sub(r"\W+", "_", re.split(r"[:.]", arguments.candidate)[-1]) or "candidate"
+    folder = Path(arguments.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = Settings(
+        output=(folder / f"{stem}.opscope").absolute(),
+        title=arguments.candidate,
+        backward=arguments.backward,
+        force=arguments.force,
+        strict=arguments.strict,
+    )
+    contenders = [Contender(arguments.against, baseline), Contender(arguments.candidate, candidate)]
+    receipt = run(contenders, cells, settings)
+    print(receipt.to_json() if arguments.format == "json" else receipt)
+    receipt.export(folder / f"{stem}.trace.json", force=arguments.force)
+    receipt.save(folder / f"{stem}.receipt.json", force=arguments.force)
+    print(
+        f"opscope: wrote {stem}.opscope, {stem}.trace.json and {stem}.receipt.json to {folder}",
+        file=sys.stderr,
+    )
+    return 1 if receipt.any_wrong else 0
+
+
+def report(failure: BaseException) -> int:
+    """Says in one line what failed, and gives the exit status."""
+    if isinstance(failure, UsageError):
+        text, status = str(failure), 2
+    elif isinstance(failure, (Error, OSError)):
+        text, status = str(failure), 3
+    else:
+        text, status = f"{type(failure).__name__}: {failure}", 3
+    print("opscope: error: " + " ".join(text.split()), file=sys.stderr)
+    return status
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    try:
+        return _measure(arguments)
+    except KeyboardInterrupt:
+        return 130
+    except Exception as failure:  # anybody's op may raise anything
+        return report(failure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m opscope.demo`: a custom GELU op against the builtin, Python call to DRAM byte."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opscope._errors import Error
+from opscope.bench import report
+
+if TYPE_CHECKING:
+    from opscope._comparison import Cell, Contender
+    from opscope._receipt import Receipt
+
+SIZES = (1_024, 65_536, 1_048_576, 16_777_216, 268_435_456)
+# Input, results in float64 and float32, differences: what a cell's correctness pass holds at once.
+_BYTES_PER_ELEMENT = 40
+_RECORDED = Path(__file__).parent / "data" / "h200-gelu.opscope"
+
+
+def contenders(device: str) -> "list[Contender]":
+    """Each candidate after the builtin with the same `approximate`; gelu_naive is CUDA only."""
+    import torch
+    import torch.nn.functional as functional
+
+    import opscope.ops  # registers the operators
+    from opscope._comparison import Contender
+
+    exact = Contender("torch.nn.functional.gelu", functional.gelu)
+    ours = Contender("opscope::gelu", opscope.ops.gelu)
+    if device == "cpu":
+        return [exact, ours]
+    tanh = Contender("torch.nn.functional.gelu tanh", functional.gelu, {"approximate": "tanh"}, 2)
+    naive = Contender("opscope::gelu_naive", torch.ops.opscope.gelu_naive, {}, 2)
+    return [exact, ours, tanh, naive]
+
+
+def _available_bytes() -> int:
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) << 10
+    return sys.maxsize
+
+
+def cells(device: str) -> "list[Cell]":
+    """An input a size; one that memory does not allow says so."""
+    import torch
+
+    from opscope._comparison import Cell, label_of
+
+    made = []
+    for size in SIZES:
+        label = f"{size:,} fp32"
+        if device == "cpu" and size * _BYTES_PER_ELEMENT > _available_bytes():
+            made.append(Cell(label, (), "this machine's free memory does not allow it", size))
+            continue
+        try:
+            tensor = torch.randn(size, device=device)
+        except RuntimeError:
+            made.append(Cell(label, (), f"the {device}'s memory does not allow it", size))
+            continue
+        made.append(Cell(label_of(tensor), (tensor,)))
+    return made
+
+
+def measure(folder: Path, force: bool, strict: bool) -> "Receipt":
+    """Runs the comparison on the GPU, or on the CPU where there is none."""
+    import torch
+
+    from opscope._comparison import Settings, run
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    settings = Settings(
+        output=(folder / "gelu.opscope").absolute(),
+        title="gelu",
+        approximate="none" if device == "cpu" else "none and tanh",
+        force=force,
+        strict=strict,
+    )
+    return run(contenders(device), cells(device), settings)
+
+
+def replay(folder: Path | None, force: bool) -> bool:
+    """Shows the recorded capture through the same analyses; False when there is none."""
+    from opscope._receipt import Receipt
+
+    if not _RECORDED.is_file():
+        print(f"opscope: no recorded GPU capture in this build ({_RECORDED.name})", file=sys.stderr)
+        return False
+    receipt = Receipt(_RECORDED)
+    document: dict[str, Any] = receipt.to_dict()
+    print(f"\nRecorded earlier on {document.get('device', 'a GPU')}, not measured now:\n")
+    print(receipt)
+    if folder is not None:
+        receipt.export(folder / "gelu-recorded.trace.json", force=force)
+        receipt.save(folder / "gelu-recorded.receipt.json", force=force)
+    return True
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="opscope demo",
+        description="Measure a custom GELU op against the builtin, from the Python call to the "
+        "DRAM byte. Without a GPU: the CPU ops live, and a capture recorded on one.",
+    )
+    parser.add_argument("-o", "--output", default=".", metavar="DIR", help="default: here")
+    parser.add_argument("--replay", action="store_true", help="only show the recorded capture")
+    parser.add_argument("--force", action="store_true", help="replace existing files")
+    parser.add_argument("--strict", action="store_true", help="refuse what cannot be recorded")
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    folder = Path(arguments.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    if arguments.replay:
+        return 0 if replay(folder, arguments.force) else 3
+    import torch
+
+    on_gpu = torch.cuda.is_available()
+    if not on_gpu:
+        if arguments.strict:
+            print(
+                "opscope: error: demo: no GPU was found (run it on one, or without --strict)",
+                file=sys.stderr,
+            )
+            return 4
+        print("Measured now on this machine's CPU (no GPU was found):\n", flush=True)
+    receipt = measure(folder, arguments.force, arguments.strict)
+    print(receipt)
+    receipt.export(folder / "gelu.trace.json", force=arguments.force)
+    receipt.save(folder / "gelu.receipt.json", force=arguments.force)
+    written = "gelu.opscope, gelu.trace.json and gelu.receipt.json"
+    if not on_gpu and replay(folder, arguments.force):
+        written += ", and gelu-recorded.*"
+    print(f"opscope: wrote {written} to {folder}", file=sys.stderr)
+    return 1 if receipt.any_wrong else 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return 130
+    except (Error, OSError, RuntimeError, ImportError) as failure:
+        return report(failure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
