@@ -48,6 +48,9 @@ struct activity_config {
   bool synchronization = true;
   bool overhead = true;
   bool graph_nodes = true;  ///< which op created a node, by CUPTI's resource callbacks
+  /// Ids that the program pushes with CUPTI itself: the oracle of a test, never in production.
+  bool external_correlations = false;
+  std::uint64_t buffer_bytes = std::uint64_t{64} << 20U;  ///< limit of what CUPTI fills; then it drops
 };
 
 /// Watches the GPU for one session at a time. Not thread-safe: the session calls it.
