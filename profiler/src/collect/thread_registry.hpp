@@ -56,10 +56,11 @@ class thread_registry {
                                           std::memory_order_relaxed)) {
       }
     }
+    mine->state.adopt();
+    // Constructed after whatever adopt() made for the thread, so destroyed before it.
     static thread_local release_at_exit guard;
     guard.armed = true;  // a use, so that the guard is constructed
     current_ = mine;
-    mine->state.adopt();
     return &mine->state;
   }
 

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/code_table.hpp"
+
+#include "model/records.hpp"
+
+namespace opscope::python {
+namespace {
+
+constexpr std::string_view module_file = "nn/modules/module.py";
+
+/// Folder of a package with its final slash, without importing it; empty: there is none.
+std::string package_folder(const char* name) {
+  const owned modules = owned::borrow(PyImport_GetModuleDict());
+  PyObject* loaded = PyDict_GetItemString(modules.get(), name);
+  owned file = loaded ? attribute(loaded, "__file__") : owned{};
+  if (!file) {
+    const owned machinery{PyImport_ImportModule("importlib.machinery")};
+    const owned finder = attribute(machinery.get(), "PathFinder");
+    const owned spec{finder ? PyObject_CallMethod(finder.get(), "find_spec", "s", name) : nullptr};
+    if (!spec) PyErr_Clear();
+    file = attribute(spec.get(), "origin");
+  }
+  const std::string path{text(file.get())};
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? std::string{} : path.substr(0, slash + 1);
+}
+
+/// What stays the same for all calls of a C function: its definition. A bound builtin, a slot
+/// wrapper or an instance with __call__ is a new object each time, or one of very many.
+const void* identity(PyObject* callable) noexcept {
+  if (PyCFunction_Check(callable)) return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
+  if (PyObject_TypeCheck(callable, &PyMethodDescr_Type)) {
+    return reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
+  }
+  if (PyType_Check(callable)) return callable;
+  return Py_TYPE(callable);
+}
+
+/// `module.qualified_name`, as far as the object tells.
+std::string callable_name(PyObject* callable) {
+  const bool is_instance = identity(callable) == Py_TYPE(callable);
+  PyObject* named = is_instance ? reinterpret_cast<PyObject*>(Py_TYPE(callable)) : callable;
+  const owned qualified = attribute(named, "__qualname__");
+  const owned module = attribute(named, "__module__");
+  std::string name{text(qualified.get())};
+  if (name.empty()) name = Py_TYPE(callable)->tp_name;
+  const std::string_view module_name = text(module.get());
+  if (!module_name.empty() && module_name != "builtins") name = std::string{module_name} + "." + name;
+  return is_instance ? name + ".__call__" : name;
+}
+
+/// The definition behind `identity` lives as long as this reference, or for ever.
+owned keep_alive(PyObject* callable) {
+  if (PyType_Check(callable)) return owned::borrow(callable);
+  if (!PyCFunction_Check(callable)) return owned::borrow(reinterpret_cast<PyObject*>(Py_TYPE(callable)));
+  // Holding a method's `self` would lengthen the life of the program's objects; a method's
+  // definition is its type's, and static. Functions made at run time hang on a module or capsule.
+  PyObject* bound = PyCFunction_GET_SELF(callable);
+  const bool free_function = bound == nullptr || PyModule_Check(bound) || PyCapsule_CheckExact(bound);
+  return free_function ? owned::borrow(callable) : owned{};
+}
+
+}  // namespace
+
+void code_table::start(const opscope_runtime& runtime) {
+  stop();
+  runtime_ = &runtime;
+  torch_folder_ = package_folder("torch");
+  own_folder_ = package_folder("opscope");
+}
+
+void code_table::stop() noexcept {
+  functions_.clear();
+  c_functions_.clear();
+  modules_.clear();
+  module_counts_.clear();
+  lines_.fill({});
+  std::vector<owned> references;
+  references.swap(references_);  // dropping one may run code that comes back here
+}
+
+std::uint32_t code_table::intern(std::string_view name) const noexcept {
+  return runtime_->intern(name.data(), name.size());
+}
+
+bool code_table::is_library(std::string_view file) const noexcept {
+  const auto in = [file](const std::string& folder) {
+    return !folder.empty() && file.substr(0, folder.size()) == folder;
+  };
+  return in(torch_folder_) || in(own_folder_);
+}
+
+function_info code_table::add_function(PyCodeObject* code) noexcept try {
+  const keep_exception kept;
+#if PY_VERSION_HEX >= 0x030B0000
+  const std::string_view name = text(code->co_qualname);
+#else
+  const std::string_view name = text(code->co_name);
+#endif
+  const std::string_view file = text(code->co_filename);
+  function_info info;
+  info.name = intern(name);
+  info.file = intern(file);
+  info.line = static_cast<std::uint32_t>(code->co_firstlineno);
+  if (is_library(file)) info.flags |= python_frame::library;
+  const std::string_view plain = text(code->co_name);
+  info.module_call = !torch_folder_.empty() && is_library(file) && file.ends_with(module_file) &&
+                     (plain == "_wrapped_call_impl" || plain == "_call_impl");
+  references_.push_back(owned::borrow(reinterpret_cast<PyObject*>(code)));
+  functions_.insert(code, info);
+  return info;
+} catch (...) {
+  return {};
+}
+
+function_info code_table::c_function(PyObject* callable) noexcept {
+  const void* key = identity(callable);
+  const function_info* known = c_functions_.find(key);
+  return known ? *known : add_c_function(key, callable);
+}
+
+function_info code_table::add_c_function(const void* key, PyObject* callable) noexcept try {
+  const keep_exception kept;
+  const std::string name = callable_name(callable);
+  function_info info;
+  info.name = intern(name);
+  info.flags = python_frame::c_call;
+  if (name.starts_with("torch.") || name.starts_with("opscope.")) info.flags |= python_frame::library;
+  if (owned alive = keep_alive(callable)) references_.push_back(std::move(alive));
+  c_functions_.insert(key, info);
+  return info;
+} catch (...) {
+  function_info unnamed;
+  unnamed.flags = python_frame::c_call;
+  return unnamed;
+}
+
+std::uint32_t code_table::line_of(PyCodeObject* code, int offset) noexcept {
+  const auto hash = (reinterpret_cast<std::uintptr_t>(code) >> 5U) * 31U + static_cast<std::uintptr_t>(offset);
+  known_line& known = lines_[hash % lines_.size()];
+  if (known.code != code || known.offset != offset) {
+    const int line = PyCode_Addr2Line(code, offset);
+    known = {code, offset, line > 0 ? static_cast<std::uint32_t>(line) : 0};
+  }
+  return known.line;
+}
+
+std::uint32_t code_table::module_name(PyObject* module) noexcept try {
+  const known_module* known = modules_.find(module);
+  if (known != nullptr) {
+    // The address may be a new module's by now.
+    PyObject* weak = references_[known->reference].get();
+    const owned alive{PyObject_CallNoArgs(weak)};
+    if (alive.get() == module) return known->name;
+  }
+  const keep_exception kept;
+  owned weak{PyWeakref_NewRef(module, nullptr)};
+  if (!weak) {
+    PyErr_Clear();
+    return 0;
+  }
+  const std::uint32_t* seen = module_counts_.find(Py_TYPE(module));
+  const std::uint32_t number = seen ? *seen : 0;
+  if (number == 0) references_.push_back(owned::borrow(reinterpret_cast<PyObject*>(Py_TYPE(module))));
+  module_counts_.insert(Py_TYPE(module), number + 1);
+  const owned name = attribute(reinterpret_cast<PyObject*>(Py_TYPE(module)), "__name__");
+  const std::string full = "nn.Module: " + std::string{text(name.get())} + "_" + std::to_string(number);
+  const known_module made{intern(full), static_cast<std::uint32_t>(references_.size())};
+  references_.push_back(std::move(weak));
+  modules_.insert(module, made);
+  return made.name;
+} catch (...) {
+  return 0;
+}
+
+}  // namespace opscope::python

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "torch/arguments.hpp"
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace opscope::observer {
+namespace {
+
+constexpr std::size_t type_count = static_cast<std::size_t>(c10::ScalarType::NumOptions);
+using type_name = std::array<char, 48>;
+std::array<type_name, type_count> type_names;
+
+const char* name_of(c10::ScalarType type) noexcept {
+  const auto index = static_cast<std::size_t>(type);
+  return index < type_count ? type_names[index].data() : "";
+}
+
+/// Sizes can be read without running anybody's code. Tensor subclasses answer with Python, symbolic
+/// and nested ones throw.
+bool has_plain_sizes(const at::Tensor& tensor) {
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  return !impl.has_symbolic_sizes_strides() && !impl.is_python_dispatch() && !tensor.is_nested();
+}
+
+bool append_tensor(const at::Tensor& tensor, bool list_item, argument_arena& arena) {
+  if (!tensor.defined()) return arena.append(nullptr, 0, list_item, "");
+  const char* type = name_of(tensor.scalar_type());
+  if (!has_plain_sizes(tensor)) return arena.append(nullptr, 0, list_item, type);
+  const at::IntArrayRef sizes = tensor.sizes();
+  return arena.append(sizes.data(), sizes.size(), list_item, type);
+}
+
+bool is_scalar_list(const c10::IValue& value) {
+  if (!value.isList()) return false;
+  return value.isIntList() || value.isDoubleList() || value.isBoolList() || value.isSymIntList();
+}
+
+bool append_value(const c10::IValue& value, argument_arena& arena) {
+  if (value.isTensor()) return append_tensor(value.toTensor(), false, arena);
+  if (value.isTensorList()) {
+    if (!arena.append(nullptr, 0, false, "TensorList")) return false;
+    for (const c10::IValue& item : value.toListRef()) {
+      if (!append_tensor(item.toTensor(), true, arena)) return false;
+    }
+    return true;
+  }
+  if (value.isScalar()) return arena.append(nullptr, 0, false, "Scalar");
+  return arena.append(nullptr, 0, false, is_scalar_list(value) ? "ScalarList" : "");
+}
+
+std::uint64_t mix(std::uint64_t value) noexcept {
+  value ^= value >> 33U;
+  value *= 0xff51afd7ed558ccdULL;
+  return value ^ (value >> 29U);
+}
+
+void add_tensor(const at::Tensor& tensor, seen_memory& seen, byte_count& sum) {
+  if (!tensor.defined()) return;
+  if (!has_plain_sizes(tensor) || tensor.layout() != c10::kStrided) {
+    sum.known = false;
+    return;
+  }
+  const auto elements = static_cast<std::uint64_t>(tensor.numel());
+  auto key = reinterpret_cast<std::uintptr_t>(tensor.unsafeGetTensorImpl());
+  if (tensor.has_storage()) {
+    key = reinterpret_cast<std::uintptr_t>(tensor.storage().unsafeGetStorageImpl());
+  }
+  const auto offset = static_cast<std::uint64_t>(tensor.storage_offset());
+  if (seen.insert(mix(key) ^ mix(offset * 2 + 1) ^ mix(elements << 20U))) {
+    sum.bytes += elements * tensor.dtype().itemsize();
+  }
+}
+
+void add_value(const c10::IValue& value, seen_memory& seen, byte_count& sum) {
+  if (value.isTensor()) {
+    add_tensor(value.toTensor(), seen, sum);
+  } else if (value.isList()) {
+    for (const c10::IValue& item : value.toListRef()) {
+      if (!item.isTensor() && !item.isNone()) break;  // lists are of one type
+      if (item.isTensor()) add_tensor(item.toTensor(), seen, sum);
+    }
+  }
+}
+
+}  // namespace
+
+bool seen_memory::insert(std::uint64_t key) noexcept {
+  constexpr std::size_t probes = 16;
+  for (std::size_t probe = 0; probe < probes; ++probe) {
+    slot& item = table_[(key + probe) % slots];
+    if (item.stamp != stamp_) {
+      item = {key, stamp_};
+      return true;
+    }
+    if (item.key == key) return false;
+  }
+  return true;
+}
+
+bool argument_arena::append(const std::int64_t* sizes, std::size_t rank, bool list_item,
+                            const char* type) noexcept {
+  if (used_.arguments == arguments_.size() || used_.sizes + rank > sizes_.size()) return false;
+  opscope_argument& made = arguments_[used_.arguments++];
+  made = {nullptr, static_cast<std::uint32_t>(rank), list_item ? 1U : 0U, type};
+  if (sizes != nullptr) {
+    made.sizes = sizes_.data() + used_.sizes;
+    std::copy_n(sizes, rank, sizes_.data() + used_.sizes);
+  }
+  used_.sizes += static_cast<std::uint32_t>(rank);
+  return true;
+}
+
+bool read_arguments(c10::ArrayRef<c10::IValue> values, argument_arena& arena) {
+  const argument_arena::mark before = arena.position();
+  for (const c10::IValue& value : values) {
+    if (!append_value(value, arena)) {
+      arena.reset(before);
+      return false;
+    }
+  }
+  return true;
+}
+
+byte_count count_bytes(c10::ArrayRef<c10::IValue> values, seen_memory& seen) {
+  byte_count sum;
+  seen.clear();
+  for (const c10::IValue& value : values) add_value(value, seen, sum);
+  return sum;
+}
+
+void prepare_type_names() {
+  for (std::size_t index = 0; index < type_count; ++index) {
+    const auto type = static_cast<c10::ScalarType>(index);
+    if (type == c10::ScalarType::Undefined) continue;
+    const auto name = c10::scalarTypeToTypeMeta(type).name();
+    const std::size_t size = std::min(name.size(), type_names[index].size() - 1);
+    std::memcpy(type_names[index].data(), name.data(), size);
+  }
+}
+
+}  // namespace opscope::observer
