@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <exception>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -74,6 +75,11 @@ void refuse_early(const plan& what, const opscope_runtime& runtime) {
   if (__atomic_load_n(runtime.recording, __ATOMIC_RELAXED) != 0) {
     throw opscope::error(
         "compare: a profile is on in this process: its cost would be in the timing (end it first)");
+  }
+  const std::filesystem::path folder = std::filesystem::absolute(what.output).parent_path();
+  if (!std::filesystem::is_directory(folder)) {
+    throw opscope::error("compare: cannot write " + what.output.string() + ": no folder " +
+                         folder.string() + " (create it)");
   }
   if (!what.force && std::filesystem::exists(what.output)) {
     throw opscope::error("compare: cannot write " + what.output.string() +
