@@ -42,6 +42,8 @@ class census_stream : public std::ostream {
 
    private:
     void take(char byte);
+    void take_text(char byte);
+    [[nodiscard]] bool in_event() const noexcept { return in_events_ && depth_ >= 3; }
     void count_event();
 
     std::string event_;  ///< text of the event that is being written

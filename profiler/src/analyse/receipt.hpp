@@ -39,6 +39,8 @@ struct stage_timing {
   std::string_view name;  ///< python, dispatch, launch, between, return, op, queue, kernel, ...
   timing raw;
   std::optional<timing> corrected;
+
+  [[nodiscard]] bool corrected_known() const noexcept { return corrected.has_value(); }
 };
 
 /// Memory traffic of one call by hardware counters (medians over the ranges).

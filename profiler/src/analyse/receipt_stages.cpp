@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyse/receipt_stages.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "analyse/statistics.hpp"
+#include "correlate/stages.hpp"
+
+namespace opscope::analyse::detail {
+namespace {
+
+/// In the order of the receipt. `launch_overhead` is t3 - t0 and `launch_latency` t4 - t2 of the
+/// first launch; `queue` is clamped at 0, `queue_raw` is not.
+constexpr std::array<std::string_view, 12> stage_names{
+    "python", "dispatch", "launch", "between",   "return",          "op",
+    "total",  "queue",    "kernel", "queue_raw", "launch_overhead", "launch_latency"};
+
+using stage_values = std::map<std::string_view, std::vector<std::int64_t>>;
+
+bool has_whole_crossing(const traced_call& call) {
+  return call.op_begin && call.op_end && !call.outside_op;
+}
+
+correlate::stages stages_of(const traced_call& call) {
+  return correlate::make_stages(call.mark.start, *call.op_begin, *call.op_end, call.launches);
+}
+
+void add_host_stages(const traced_call& call, stage_values& out) {
+  const auto parts = stages_of(call);
+  const auto add = [&](std::string_view name, const auto& part) {
+    if (part) out[name].push_back(part->count());
+  };
+  add("python", parts.python);
+  add("dispatch", parts.dispatch);
+  add("launch", parts.launch);
+  add("between", parts.between);
+  add("return", parts.return_);
+  add("op", parts.op);
+  out["total"].push_back(parts.total.count());
+}
+
+void add_gpu_stages(const traced_call& call, stage_values& out) {
+  if (!call.launches.empty()) {
+    out["launch_overhead"].push_back((call.launches.front().end - call.mark.start).count());
+  }
+  for (std::size_t i = 0; i < call.activities.size(); ++i) {
+    const auto& activity = call.activities[i];
+    const auto queue = (activity.start - activity.launch_end).count();
+    out["queue"].push_back(std::max<std::int64_t>(queue, 0));
+    out["queue_raw"].push_back(queue);
+    out["kernel"].push_back((activity.end - activity.start).count());
+    if (i == 0) {
+      out["launch_latency"].push_back((activity.start - activity.launch_start).count());
+    }
+  }
+}
+
+bool in_order(const traced_call& call) {
+  if (call.op_begin) {
+    if (call.mark.start > *call.op_begin) return false;
+    if (!call.launches.empty() && !call.outside_op &&
+        (*call.op_begin > call.launches.front().start || *call.op_end < call.launches.back().end)) {
+      return false;
+    }
+  }
+  const auto launch_holds = [](const correlate::launch& l) { return l.start <= l.end; };
+  const auto activity_holds = [](const traced_call::activity& a) {
+    return a.launch_start <= a.start && a.start < a.end;
+  };
+  return std::ranges::all_of(call.launches, launch_holds) &&
+         std::ranges::all_of(call.activities, activity_holds);
+}
+
+std::uint64_t launches_without_activity(const traced_call& call) {
+  return static_cast<std::uint64_t>(std::ranges::count_if(call.launches, [&](const auto& launch) {
+    return std::ranges::none_of(call.activities, [&](const traced_call::activity& a) {
+      return a.launch_start == launch.start && a.launch_end == launch.end;
+    });
+  }));
+}
+
+std::optional<timing> corrected(const timing& raw, std::string_view name,
+                                const std::map<std::string, std::int64_t>& own_cost_ns) {
+  const auto cost = own_cost_ns.find(std::string(name));
+  if (cost == own_cost_ns.end()) return std::nullopt;
+  const auto less = [&](std::int64_t value) {
+    return std::max<std::int64_t>(value - cost->second, 0);
+  };
+  return timing{less(raw.median), less(raw.p95), raw.count};
+}
+
+}  // namespace
+
+std::optional<timing> timing_of(std::vector<std::int64_t> values) {
+  if (values.empty()) return std::nullopt;
+  std::ranges::sort(values);
+  return timing{percentile_sorted(values, 0.5), percentile_sorted(values, 0.95), values.size()};
+}
+
+void fill_stages(const std::vector<traced_call>& calls,
+                 const std::map<std::string, std::int64_t>& own_cost_ns, contender_receipt& out) {
+  stage_values values;
+  bool any_crossing = false;
+  for (const auto& call : calls) {
+    if (has_whole_crossing(call)) {
+      add_host_stages(call, values);
+      any_crossing = true;
+    }
+    add_gpu_stages(call, values);
+  }
+  if (calls.empty()) {
+    out.stages_why = "the capture has no timeline pass of it";
+  } else if (!any_crossing) {
+    out.stages_why = "its calls launch outside of any dispatcher op, or reach none";
+  }
+  for (const auto name : stage_names) {
+    const auto at = values.find(name);
+    if (at == values.end()) continue;
+    const auto raw = *timing_of(std::move(at->second));
+    out.stages.push_back({name, raw, corrected(raw, name, own_cost_ns)});
+  }
+}
+
+chain chain_of(const std::vector<traced_call>& calls) {
+  chain out;
+  for (const auto& call : calls) {
+    ++out.calls;
+    if (!call.op_begin) ++out.without_op;
+    out.launches += call.launches.size();
+    out.gpu_activities += call.activities.size();
+    out.kernels += static_cast<std::uint64_t>(
+        std::ranges::count_if(call.activities, &traced_call::activity::is_kernel));
+    out.unlinked += launches_without_activity(call);
+    if (!in_order(call)) ++out.out_of_order;
+    if (has_whole_crossing(call)) {
+      const auto parts = stages_of(call);
+      if (correlate::sum(parts) != *call.op_end - call.mark.start) ++out.sums_broken;
+    }
+  }
+  return out;
+}
+
+std::vector<std::int64_t> kernel_sums(const std::vector<traced_call>& calls) {
+  std::vector<std::int64_t> sums;
+  for (const auto& call : calls) {
+    std::int64_t sum = 0;
+    bool any = false;
+    for (const auto& activity : call.activities) {
+      if (!activity.is_kernel) continue;
+      sum += (activity.end - activity.start).count();
+      any = true;
+    }
+    if (any) sums.push_back(sum);
+  }
+  return sums;
+}
+
+}  // namespace opscope::analyse::detail

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A summary as JSON, CSV, Markdown, and a table for the terminal.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "analyse/summary.hpp"
+#include "analyse/text_layout.hpp"
+
+namespace opscope::analyse {
+namespace {
+
+using json = nlohmann::ordered_json;
+using unit = summary_column::unit;
+
+template <typename... Functions>
+struct overloaded : Functions... {
+  using Functions::operator()...;
+};
+template <typename... Functions>
+overloaded(Functions...) -> overloaded<Functions...>;
+
+json json_of(const summary_value& value) {
+  return std::visit(overloaded{[](std::monostate) { return json(nullptr); },
+                               [](const stage_summary& s) {
+                                 return json{
+                                     {"median", s.median}, {"p95", s.p95}, {"count", s.count}};
+                               },
+                               [](const auto& plain) { return json(plain); }},
+                    value);
+}
+
+std::string number_text(std::int64_t value, unit what) {
+  if (what == unit::nanoseconds) return duration_text(value);
+  if (what == unit::bytes) return bytes_text(value);
+  return count_text(value);
+}
+
+std::string cell_text(const summary_value& value, unit what, bool full) {
+  return std::visit(overloaded{[](std::monostate) { return std::string("-"); },
+                               [&](const stage_summary& s) {
+                                 auto text = duration_text(s.median);
+                                 if (full) text += " (p95 " + duration_text(s.p95) + ")";
+                                 return text;
+                               },
+                               [&](std::int64_t number) { return number_text(number, what); },
+                               [](const std::string& text) { return text; }},
+                    value);
+}
+
+/// Columns of a table: not those that nothing was measured for, unless `full`.
+std::vector<std::size_t> shown_columns(const summary& table) {
+  std::vector<std::size_t> shown;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const bool any = std::ranges::any_of(table.rows, [c](const auto& row) {
+      return !std::holds_alternative<std::monostate>(row[c]);
+    });
+    if (table.full || (table.columns[c].shown && (any || table.rows.empty()))) shown.push_back(c);
+  }
+  return shown;
+}
+
+struct text_table {
+  std::vector<text_column> columns;
+  std::vector<std::vector<std::string>> rows;
+};
+
+text_table as_text(const summary& table) {
+  text_table out;
+  const auto shown = shown_columns(table);
+  for (const auto c : shown) {
+    out.columns.push_back({table.columns[c].title, table.columns[c].what != unit::text});
+  }
+  for (const auto& row : table.rows) {
+    auto& cells = out.rows.emplace_back();
+    for (const auto c : shown) {
+      cells.push_back(cell_text(row[c], table.columns[c].what, table.full));
+    }
+  }
+  return out;
+}
+
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string out = "\"";
+  for (const char byte : text) {
+    if (byte == '"') out += '"';
+    out += byte;
+  }
+  return out + '"';
+}
+
+std::string csv_value(const summary_value& value, unit what) {
+  return std::visit(
+      overloaded{[&](std::monostate) { return std::string(what == unit::stage ? ",," : ""); },
+                 [](const stage_summary& s) {
+                   return std::to_string(s.median) + ',' + std::to_string(s.p95) + ',' +
+                          std::to_string(s.count);
+                 },
+                 [](std::int64_t number) { return std::to_string(number); },
+                 [](const std::string& text) { return csv_field(text); }},
+      value);
+}
+
+std::string markdown_cell(std::string text) {
+  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) {
+    text.insert(at, "\\");
+  }
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
+}  // namespace
+
+std::string to_json(const summary& table) {
+  json rows = json::array();
+  for (const auto& row : table.rows) {
+    json object = json::object();
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      object[table.columns[c].key] = json_of(row[c]);
+    }
+    rows.push_back(std::move(object));
+  }
+  json out{{"schema", "opscope.summary/1"},
+           {"by", table.by},
+           {"rows", std::move(rows)},
+           {"rows_left_out", table.rows_left_out},
+           {"ledger", json::parse(to_json(table.ledger))}};
+  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string to_table(const summary& table, unsigned width) {
+  if (table.rows.empty()) return "no rows by " + table.by + ": nothing of it was recorded\n";
+  auto plain = as_text(table);
+  auto out = render_table(plain.columns, std::move(plain.rows), table.full ? 0 : width);
+  if (table.rows_left_out != 0) {
+    out += count_text(static_cast<std::int64_t>(table.rows_left_out)) + " more rows\n";
+  }
+  return out;
+}
+
+std::string to_csv(const summary& table) {
+  std::string out;
+  for (const auto& column : table.columns) {
+    if (!out.empty()) out += ',';
+    if (column.what == unit::stage) {
+      out += column.key + "_median," + column.key + "_p95," + column.key + "_count";
+    } else {
+      out += column.key;
+    }
+  }
+  out += "\r\n";
+  for (const auto& row : table.rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      if (c != 0) out += ',';
+      out += csv_value(row[c], table.columns[c].what);
+    }
+    out += "\r\n";
+  }
+  return out;
+}
+
+std::string to_markdown(const summary& table) {
+  const auto plain = as_text(table);
+  std::string out = "|";
+  for (const auto& column : plain.columns) out += ' ' + column.title + " |";
+  out += "\n|";
+  for (const auto& column : plain.columns) out += column.right ? " ---: |" : " --- |";
+  out += '\n';
+  for (const auto& row : plain.rows) {
+    out += '|';
+    for (const auto& cell : row) out += ' ' + markdown_cell(cell) + " |";
+    out += '\n';
+  }
+  return out;
+}
+
+}  // namespace opscope::analyse

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyse/summary.hpp"
+#include "capture/reader.hpp"
+#include "correlate/linked.hpp"
+
+namespace opscope::analyse::detail {
+
+/// Gathers one grouping's rows from the linked events.
+class summary_sink : public correlate::linked_sink {
+ public:
+  /// Writes columns and rows, unsorted.
+  virtual void fill(summary& out) = 0;
+};
+
+[[nodiscard]] std::unique_ptr<summary_sink> make_op_rows(const capture::capture& source,
+                                                         const summary_options& options);
+[[nodiscard]] std::unique_ptr<summary_sink> make_boundary_rows(const capture::capture& source,
+                                                               const summary_options& options);
+[[nodiscard]] std::unique_ptr<summary_sink> make_kernel_rows(const capture::capture& source);
+[[nodiscard]] std::unique_ptr<summary_sink> make_api_rows(const capture::capture& source);
+[[nodiscard]] std::unique_ptr<summary_sink> make_stream_rows();
+[[nodiscard]] std::unique_ptr<summary_sink> make_category_rows();
+[[nodiscard]] std::unique_ptr<summary_sink> make_thread_rows(const capture::capture& source);
+/// @param steps_only the ranges that step() wrote.
+[[nodiscard]] std::unique_ptr<summary_sink> make_range_rows(const capture::capture& source,
+                                                            bool steps_only);
+
+/// Durations of a group, kept whole so that percentiles are exact.
+struct durations {
+  std::vector<std::int64_t> values;
+
+  void add(std::chrono::nanoseconds value) { values.push_back(value.count()); }
+  [[nodiscard]] std::int64_t total() const noexcept;
+  /// total, mean, median, p95, min, max; monostate each when there are none.
+  [[nodiscard]] std::vector<summary_value> statistics();
+};
+
+/// Columns that go with durations::statistics().
+[[nodiscard]] std::vector<summary_column> duration_columns();
+
+/// DRAM bytes by hardware counters of a group.
+struct counted_bytes {
+  double read = 0;
+  double write = 0;
+  string_id method{};
+  std::uint64_t count = 0;
+
+  void add(const counter_range* counters) noexcept;
+  /// read, write, method.
+  [[nodiscard]] std::vector<summary_value> values(const capture::capture& source) const;
+};
+
+/// Columns that go with counted_bytes::values().
+[[nodiscard]] std::vector<summary_column> dram_columns();
+
+[[nodiscard]] summary_value number(std::uint64_t value);
+
+template <typename Value>
+void append(std::vector<Value>& to, std::vector<Value> more) {
+  to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+inline constexpr auto text = summary_column::unit::text;
+inline constexpr auto count = summary_column::unit::count;
+inline constexpr auto nanoseconds = summary_column::unit::nanoseconds;
+inline constexpr auto bytes = summary_column::unit::bytes;
+inline constexpr auto stage = summary_column::unit::stage;
+
+}  // namespace opscope::analyse::detail

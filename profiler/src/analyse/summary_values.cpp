@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "analyse/statistics.hpp"
+#include "analyse/summary_sinks.hpp"
+
+namespace opscope::analyse::detail {
+
+std::int64_t durations::total() const noexcept {
+  return std::accumulate(values.begin(), values.end(), std::int64_t{0});
+}
+
+std::vector<summary_value> durations::statistics() {
+  if (values.empty()) return std::vector<summary_value>(6);
+  std::ranges::sort(values);
+  const auto sum = total();
+  const auto mean = static_cast<double>(sum) / static_cast<double>(values.size());
+  return {sum,
+          static_cast<std::int64_t>(std::llround(mean)),
+          percentile_sorted(values, 0.5),
+          percentile_sorted(values, 0.95),
+          values.front(),
+          values.back()};
+}
+
+std::vector<summary_column> duration_columns() {
+  return {{"total_ns", "total", nanoseconds},    {"mean_ns", "mean", nanoseconds},
+          {"median_ns", "median", nanoseconds},  {"p95_ns", "p95", nanoseconds},
+          {"min_ns", "min", nanoseconds, false}, {"max_ns", "max", nanoseconds, false}};
+}
+
+void counted_bytes::add(const counter_range* counters) noexcept {
+  if (counters == nullptr) return;
+  if (std::isnan(counters->dram_read_bytes) || std::isnan(counters->dram_write_bytes)) return;
+  read += counters->dram_read_bytes;
+  write += counters->dram_write_bytes;
+  method = counters->method;
+  ++count;
+}
+
+std::vector<summary_value> counted_bytes::values(const capture::capture& source) const {
+  if (count == 0) return std::vector<summary_value>(3);
+  return {std::int64_t{std::llround(read)}, std::int64_t{std::llround(write)},
+          std::string(source.text(method))};
+}
+
+std::vector<summary_column> dram_columns() {
+  return {{"dram_read_bytes", "DRAM read", bytes},
+          {"dram_write_bytes", "written", bytes},
+          {"dram_method", "DRAM method", text, false}};
+}
+
+summary_value number(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+
+}  // namespace opscope::analyse::detail

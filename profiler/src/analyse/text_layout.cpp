@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyse/text_layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+namespace opscope::analyse {
+namespace {
+
+constexpr std::size_t gap = 2;
+constexpr std::size_t narrowest_name = 12;
+constexpr std::string_view ellipsis = "…";
+
+bool continues(char byte) noexcept { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
+
+/// Byte position of the `count`-th code point.
+std::size_t byte_at(std::string_view text, std::size_t count) noexcept {
+  std::size_t at = 0;
+  while (at < text.size() && (count != 0 || continues(text[at]))) {
+    if (!continues(text[at])) --count;
+    ++at;
+    while (at < text.size() && continues(text[at])) ++at;
+  }
+  return at;
+}
+
+/// Three significant digits, whole numbers from 100 on.
+std::string three_digits(double value) {
+  if (value < 9.995) return fmt::format("{:.2f}", value);
+  if (value < 99.95) return fmt::format("{:.1f}", value);
+  return fmt::format("{:.0f}", value);
+}
+
+}  // namespace
+
+std::size_t display_width(std::string_view text) noexcept {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char byte) { return !continues(byte); }));
+}
+
+std::string elide_middle(std::string_view text, std::size_t width) {
+  const auto whole = display_width(text);
+  if (whole <= width) return std::string(text);
+  if (width == 0) return {};
+  const auto kept = width - 1;
+  const auto head = (kept + 1) / 2;
+  const auto tail = kept - head;
+  std::string out(text.substr(0, byte_at(text, head)));
+  out += ellipsis;
+  out += text.substr(byte_at(text, whole - tail));
+  return out;
+}
+
+std::string pad_left(std::string_view text, std::size_t width) {
+  const auto used = std::min(display_width(text), width);
+  return std::string(width - used, ' ').append(text);
+}
+
+std::string pad_right(std::string_view text, std::size_t width) {
+  const auto used = std::min(display_width(text), width);
+  return std::string(text).append(width - used, ' ');
+}
+
+std::string duration_text(std::int64_t nanoseconds) {
+  const auto size = std::abs(static_cast<double>(nanoseconds));
+  const std::string sign = nanoseconds < 0 ? "-" : "";
+  if (size < 1e3) return fmt::format("{} ns", nanoseconds);
+  if (size < 999.5e3) return sign + three_digits(size / 1e3) + " µs";
+  if (size < 999.5e6) return sign + three_digits(size / 1e6) + " ms";
+  return sign + three_digits(size / 1e9) + " s";
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  constexpr std::array units{"KiB", "MiB", "GiB", "TiB", "PiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  auto size = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  while (size >= 999.5 && unit + 1 < units.size()) {
+    size /= 1024;
+    ++unit;
+  }
+  return fmt::format("{} {}", three_digits(size), units.at(unit));
+}
+
+std::string count_text(std::int64_t count) {
+  auto digits = std::to_string(count);
+  const std::size_t first = digits.front() == '-' ? 1 : 0;
+  for (auto at = digits.size(); at > first + 3;) {
+    at -= 3;
+    digits.insert(at, ",");
+  }
+  return digits;
+}
+
+std::string render_table(const std::vector<text_column>& columns,
+                         std::vector<std::vector<std::string>> rows, std::size_t width) {
+  std::vector<std::size_t> widths;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    auto widest = display_width(columns[c].title);
+    for (const auto& row : rows) widest = std::max(widest, display_width(row[c]));
+    widths.push_back(widest);
+  }
+  const auto total = std::accumulate(widths.begin(), widths.end(), gap * (columns.size() - 1));
+  if (width != 0 && total > width) {
+    const auto excess = total - width;
+    const auto least = std::min(widths[0], narrowest_name);
+    widths[0] = widths[0] > least + excess ? widths[0] - excess : least;
+  }
+  std::string out;
+  const auto line = [&](const auto& text_of) {
+    std::string text;
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      if (c != 0) text.append(gap, ' ');
+      const auto cell = elide_middle(text_of(c), widths[c]);
+      text += columns[c].right ? pad_left(cell, widths[c]) : pad_right(cell, widths[c]);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    out += text + '\n';
+  };
+  line([&](std::size_t c) { return columns[c].title; });
+  const auto rule = std::accumulate(widths.begin(), widths.end(), gap * (columns.size() - 1));
+  for (std::size_t i = 0; i < rule; ++i) out += "─";
+  out += '\n';
+  for (const auto& row : rows) line([&](std::size_t c) { return row[c]; });
+  return out;
+}
+
+}  // namespace opscope::analyse
