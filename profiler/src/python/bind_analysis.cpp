@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The analyses of a capture, as text. They run without the GIL.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <filesystem>
+#include <string>
+
+#include "analyse/receipt.hpp"
+#include "analyse/summary.hpp"
+#include "analyse/verify.hpp"
+#include "capture/reader.hpp"
+#include "export/count.hpp"
+#include "export/export_file.hpp"
+#include "opscope/error.hpp"
+#include "python/bindings.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace opscope::python {
+namespace {
+
+capture::capture open(const std::string& path) {
+  result<capture::capture> opened = capture::capture::open(path);
+  if (!opened) {
+    const read_error& why = opened.error();
+    throw error("cannot read " + path + ": " + why.message + " at byte " + std::to_string(why.offset));
+  }
+  return std::move(opened).value();
+}
+
+[[noreturn]] void refuse(const std::string& format, const char* known) {
+  throw nb::value_error(("unknown format '" + format + "' (one of " + known + ")").c_str());
+}
+
+std::string summary(const std::string& path, const std::string& by, bool group_by_shape, std::size_t top,
+                    const std::string& sort, bool full, const std::string& format, unsigned width) {
+  if (format != "table" && format != "json" && format != "csv" && format != "markdown") {
+    refuse(format, "table, json, csv, markdown");
+  }
+  const nb::gil_scoped_release released;
+  const analyse::summary table = analyse::summarise(open(path), {by, group_by_shape, top, sort, full});
+  if (format == "json") return to_json(table);
+  if (format == "csv") return to_csv(table);
+  if (format == "markdown") return to_markdown(table);
+  return to_table(table, width);
+}
+
+std::string verify(const std::string& path, const std::string& format) {
+  if (format != "table" && format != "json") refuse(format, "table, json");
+  const nb::gil_scoped_release released;
+  const analyse::verification report = exporter::verify(open(path));
+  return format == "json" ? to_json(report) : to_table(report);
+}
+
+std::string receipt(const std::string& path, const std::string& format, unsigned width) {
+  if (format != "table" && format != "json") refuse(format, "table, json");
+  const nb::gil_scoped_release released;
+  const analyse::receipt made = analyse::make_receipt(open(path));
+  return format == "json" ? to_json(made) : to_table(made, width);
+}
+
+void export_capture(const std::string& path, const std::string& out, bool force) {
+  const nb::gil_scoped_release released;
+  exporter::export_file(open(path), out, force);
+}
+
+}  // namespace
+
+void bind_analysis(nb::module_& module) {
+  module.def("summary", &summary, "path"_a, "by"_a = "op", "group_by_shape"_a = false, "top"_a = 0,
+             "sort"_a = "", "full"_a = false, "format"_a = "table", "width"_a = 80,
+             "A capture's summary: table, json, csv or markdown.");
+  module.def("verify", &verify, "path"_a, "format"_a = "table",
+             "What a capture delivered and lost: table or json.");
+  module.def("receipt", &receipt, "path"_a, "format"_a = "table", "width"_a = 80,
+             "The receipt of a comparison's capture: table or json.");
+  module.def("export", &export_capture, "path"_a, "out"_a, "force"_a = false,
+             "Writes a capture as a Chrome trace, by the suffix of `out`.");
+}
+
+}  // namespace opscope::python
