@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <map>
 #include <string>
@@ -22,11 +23,12 @@ struct chrome_options {
 
 /// What was written.
 struct chrome_report {
-  std::map<std::string, std::uint64_t> slices;  ///< X, b/e and instant events, by category
-  std::map<std::string, std::uint64_t> arrows;  ///< pairs, by category
-  std::uint64_t counter_values = 0;             ///< C events times their keys
-  std::uint64_t events = 0;                     ///< all events, metadata included
-  std::uint64_t bytes = 0;                      ///< uncompressed
+  using counts = std::map<std::string, std::uint64_t, std::less<>>;
+  counts slices;                     ///< X, b/e and instant events, by category
+  counts arrows;                     ///< pairs, by category
+  std::uint64_t counter_values = 0;  ///< C events times their keys
+  std::uint64_t events = 0;          ///< all events, metadata included
+  std::uint64_t bytes = 0;           ///< uncompressed
   /// The capture's ledger after linking, with the arrows that had no place counted as skipped.
   ledger written;
 };
