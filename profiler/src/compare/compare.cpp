@@ -14,6 +14,7 @@
 #include "collect/runtime_client.hpp"
 #include "compare/agreement.hpp"
 #include "compare/engine.hpp"
+#include "compare/observer.hpp"
 #include "opscope/error.hpp"
 
 namespace opscope {
@@ -177,6 +178,7 @@ compare_receipt compare(const contender& candidate, const contender& baseline,
     document["cells"].push_back(std::move(cell));
     plan.cells.push_back(std::move(callables));
   }
+  plan.attach = [&found] { comparison::load_observer(*found.runtime); };
   comparison::run(plan, document, *clock, *found.runtime);
   return read_receipt(options.output);
 }

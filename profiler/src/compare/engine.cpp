@@ -9,7 +9,9 @@
 #include <chrono>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -27,7 +29,7 @@ constexpr std::uint32_t timeline_warmup = 3;
 class session {
  public:
   session(const plan& what, const timing_device& device, const opscope_runtime& runtime)
-      : runtime_(runtime) {
+      : plan_(what), runtime_(runtime) {
     const std::string output = what.output.string();
     opscope_session_options options{};
     options.size = sizeof(options);
@@ -39,8 +41,10 @@ class session {
     options.dram = device.has_events() ? OPSCOPE_DRAM_RANGES : OPSCOPE_DRAM_OFF;
     options.no_gpu = device.has_events() ? 0 : 1;
     std::array<char, 512> error{};
-    if (runtime_.session_start(&options, error.data(), error.size()) != 0) {
-      throw opscope::error(error.data());
+    int failed = 0;
+    plan_.unlocked([&] { failed = runtime_.session_start(&options, error.data(), error.size()); });
+    if (failed != 0) {
+      throw opscope::error(std::string("compare: cannot record: ") + error.data());
     }
   }
 
@@ -50,23 +54,37 @@ class session {
   session& operator=(session&&) = delete;
 
   ~session() {
-    if (open_) {
-      std::array<char, 512> error{};
-      if (runtime_.session_stop(error.data(), error.size()) != 0) {
-        runtime_.warn(error.data());
-      }
+    if (!open_) {
+      return;
+    }
+    const std::string failure = end();
+    if (!failure.empty()) {
+      runtime_.warn(failure.c_str());
     }
   }
 
+  void pause() {
+    plan_.unlocked([&] { runtime_.session_pause(); });
+  }
+
   void stop() {
-    open_ = false;
-    std::array<char, 512> error{};
-    if (runtime_.session_stop(error.data(), error.size()) != 0) {
-      throw opscope::error(error.data());
+    const std::string failure = end();
+    if (!failure.empty()) {
+      throw opscope::error("compare: cannot finish the capture: " + failure);
     }
   }
 
  private:
+  /// @return why it failed, empty when it did not.
+  std::string end() {
+    open_ = false;
+    std::array<char, 512> error{};
+    int failed = 0;
+    plan_.unlocked([&] { failed = runtime_.session_stop(error.data(), error.size()); });
+    return failed != 0 ? error.data() : "";
+  }
+
+  const plan& plan_;
   const opscope_runtime& runtime_;
   bool open_ = true;
 };
@@ -204,6 +222,9 @@ void run(const plan& what, nlohmann::json& document, timing_device& device,
   document["cupti_touched_before_timing"] = device.has_events() && runtime.cupti_touched() != 0;
   const std::vector<sample> samples = time_untraced(what, document, device);
 
+  if (what.attach) {
+    what.attach();
+  }
   session recording(what, device, runtime);
   runtime.document("comparison", document.dump().c_str());
   for (const sample& each : samples) {
@@ -212,7 +233,7 @@ void run(const plan& what, nlohmann::json& document, timing_device& device,
   }
   record_timeline(what, device, runtime);
   if (device.has_events()) {
-    runtime.session_pause();
+    recording.pause();
     record_counters(what, device, runtime);
   }
   recording.stop();

@@ -7,6 +7,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "collect/runtime_client.hpp"
 #include "compare/engine.hpp"
+#include "compare/observer.hpp"
 #include "opscope/error.hpp"
 
 namespace nb = nanobind;
@@ -107,6 +109,10 @@ comparison::plan make_plan(const nb::list& cells, const nb::object& trampoline,
   plan.limits.budget = std::chrono::nanoseconds(nb::cast<std::int64_t>(options["budget_ns"]));
   plan.python = OPSCOPE_PYTHON_CALLS;
   plan.poll = raise_pending_signal;
+  plan.unlocked = [](const std::function<void()>& work) {
+    const nb::gil_scoped_release released;
+    work();
+  };
   return plan;
 }
 
@@ -118,7 +124,8 @@ void run(const std::string& document, const nb::list& cells, const nb::object& t
     throw opscope::error("compare: " + found.why);
   }
   nlohmann::json parsed = nlohmann::json::parse(document);
-  const comparison::plan plan = make_plan(cells, trampoline, options);
+  comparison::plan plan = make_plan(cells, trampoline, options);
+  plan.attach = [&found] { comparison::load_observer(*found.runtime); };
   const auto device =
       device_index < 0 ? comparison::make_cpu_device() : comparison::make_cuda_device(device_index);
   comparison::run(plan, parsed, *device, *found.runtime);
