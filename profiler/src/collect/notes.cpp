@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collect/notes.hpp"
+
+#include <cstdio>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace opscope::collect {
+
+void notes::clear() noexcept {
+  const std::lock_guard hold{mutex_};
+  ledger_ = {};
+  documents_.clear();
+  warned_.clear();
+}
+
+void notes::account(outcome what, std::string_view record, std::uint64_t count) noexcept try {
+  const std::lock_guard hold{mutex_};
+  ledger_.add(what, record, count);
+} catch (...) {
+  std::fputs("opscope: warning: no memory left to count a loss (the ledger is short)\n", stderr);
+}
+
+void notes::add(std::string_view name, std::string_view json) noexcept try {
+  const std::lock_guard hold{mutex_};
+  documents_.push_back({std::string{name}, std::string{json}});
+} catch (...) {
+  std::fputs("opscope: warning: no memory left for a document of the capture\n", stderr);
+}
+
+void notes::warn(std::string_view line) noexcept try {
+  {
+    const std::lock_guard hold{mutex_};
+    if (!warned_.emplace(line).second) return;
+    const nlohmann::json json{{"text", line}};
+    documents_.push_back(
+        {"warning", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});
+  }
+  std::fprintf(stderr, "opscope: warning: %.*s\n", static_cast<int>(line.size()), line.data());
+} catch (...) {
+  std::fprintf(stderr, "opscope: warning: %.*s\n", static_cast<int>(line.size()), line.data());
+}
+
+std::vector<notes::document> notes::take_documents() noexcept {
+  const std::lock_guard hold{mutex_};
+  return std::exchange(documents_, {});
+}
+
+ledger notes::counted() const {
+  const std::lock_guard hold{mutex_};
+  return ledger_;
+}
+
+void notes::reset_after_fork() noexcept { new (&mutex_) std::mutex; }
+
+}  // namespace opscope::collect

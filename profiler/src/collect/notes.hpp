@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/ledger.hpp"
+
+namespace opscope::collect {
+
+/// What is said about a session beside its records: documents, warnings, losses counted elsewhere.
+/// Thread-safe and noexcept, since C callbacks call it; without memory a note is lost.
+class notes {
+ public:
+  struct document {
+    std::string name;
+    std::string json;
+  };
+
+  /// Forgets the last session's notes.
+  void clear() noexcept;
+
+  void account(outcome what, std::string_view record, std::uint64_t count) noexcept;
+  void add(std::string_view name, std::string_view json) noexcept;
+
+  /// Prints `opscope: warning: <line>` on stderr and adds a document `warning`, once per line and
+  /// session.
+  void warn(std::string_view line) noexcept;
+
+  /// Hands over the documents that came since the last call.
+  [[nodiscard]] std::vector<document> take_documents() noexcept;
+  [[nodiscard]] ledger counted() const;
+
+  /// In a forked child: another thread may have held the lock.
+  void reset_after_fork() noexcept;
+
+ private:
+  mutable std::mutex mutex_;
+  ledger ledger_;
+  std::vector<document> documents_;
+  std::set<std::string, std::less<>> warned_;
+};
+
+}  // namespace opscope::collect

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collect/runtime.hpp"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "collect/clock.hpp"
+#include "opscope/error.hpp"
+
+namespace opscope::collect {
+namespace {
+
+thread_local thread_log* mine = nullptr;
+thread_local bool thread_ended = false;
+
+/// Tells the runtime that its thread ends. Constructed with the thread's log.
+struct exit_notice {
+  ~exit_notice() {
+    thread_ended = true;
+    if (mine != nullptr) the_runtime()->thread_ends(*std::exchange(mine, nullptr));
+  }
+};
+
+}  // namespace
+
+runtime::runtime(const factories& with) : make_{with} {}
+
+thread_log* runtime::log() noexcept {
+  if (mine != nullptr) return mine;
+  if (thread_ended) return nullptr;
+  auto* made = new (std::nothrow) thread_log;
+  if (made == nullptr) return nullptr;
+  made->state.os_id = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+  made->ordinal = threads_.fetch_add(1, std::memory_order_relaxed) + 1;
+  made->first_seen_ns = now_ns();
+  prctl(PR_GET_NAME, made->name.data());
+  mine = made;
+  [[maybe_unused]] thread_local exit_notice notice;
+  registry_.add(*made);
+  return made;
+}
+
+void runtime::thread_ends(thread_log& log) noexcept {
+  log.exited.store(true, std::memory_order_release);
+  // The writer thread frees ended logs; without a session nobody does, so the thread itself does.
+  if (hot.active.load(std::memory_order_relaxed) != 0) return;
+  const std::unique_lock hold{registry_.mutex, std::try_to_lock};
+  if (!hold || hot.active.load(std::memory_order_acquire) != 0) return;
+  read_events(log, pool_, [](const event_header&, const std::byte*) {});
+  if (log.reading != nullptr) pool_.give(log.reading);
+  registry_.remove(log);
+  delete &log;
+}
+
+void runtime::register_layer(const opscope_layer& layer) {
+  const std::lock_guard control{control_};
+  {
+    const std::lock_guard hold{layers_mutex_};
+    layers_.push_back(&layer);
+  }
+  if (const auto running = current()) running->join(layer);
+}
+
+void runtime::start(const opscope_session_options& options) {
+  const std::lock_guard control{control_};
+  if (current()) {
+    throw error("cannot start a session: one is on, writing '" + path_ + "' (stop it first)");
+  }
+  std::vector<const opscope_layer*> layers;
+  {
+    const std::lock_guard hold{layers_mutex_};
+    layers = layers_;
+  }
+  auto started = std::make_shared<session>(
+      session_context{hot, pool_, registry_, names, told, make_}, options, layers);
+  path_ = started->path();
+  const std::lock_guard hold{session_mutex_};
+  session_ = std::move(started);
+}
+
+void runtime::stop(bool with_layers) {
+  const std::lock_guard control{control_};
+  std::shared_ptr<session> ending;
+  {
+    const std::lock_guard hold{session_mutex_};
+    ending = std::exchange(session_, nullptr);
+  }
+  if (!ending) throw error("cannot stop the session: none is on (start one first)");
+  ending->stop(with_layers);
+}
+
+void runtime::pause() {
+  const std::lock_guard control{control_};
+  if (const auto running = current()) running->pause();
+}
+
+void runtime::resume() {
+  const std::lock_guard control{control_};
+  if (const auto running = current()) running->resume();
+}
+
+void runtime::flush() {
+  const std::lock_guard control{control_};
+  if (const auto running = current()) running->flush();
+}
+
+bool runtime::begin_counters(std::string_view name, std::uint32_t cell,
+                             std::uint32_t contender) noexcept {
+  const auto running = current();
+  return running && running->begin_counters(name, cell, contender);
+}
+
+void runtime::end_counters() noexcept {
+  if (const auto running = current()) running->end_counters();
+}
+
+const char* runtime::machine() {
+  const std::lock_guard control{control_};
+  machine_ = make_.machine();
+  return machine_.c_str();
+}
+
+std::shared_ptr<session> runtime::current() const noexcept {
+  const std::lock_guard hold{session_mutex_};
+  return session_;
+}
+
+// A fork takes the calling thread only. Short locks are held across it, so that the child finds
+// what they guard whole; the session belongs to the parent, and the child forgets it without
+// touching the file.
+void runtime::before_fork() noexcept {
+  layers_mutex_.lock();
+  names.mutex.lock();
+  session_mutex_.lock();
+}
+
+void runtime::after_fork_in_parent() noexcept {
+  session_mutex_.unlock();
+  names.mutex.unlock();
+  layers_mutex_.unlock();
+}
+
+void runtime::after_fork_in_child() noexcept {
+  const bool was_active = hot.active.load() != 0;
+  hot.recording.store(0);
+  hot.active.store(0);
+  // Never destroyed: its threads do not exist here.
+  if (session_) new (std::nothrow) std::shared_ptr<session>{std::move(session_)};
+  session_.reset();
+  session_mutex_.unlock();
+  names.mutex.unlock();
+  layers_mutex_.unlock();
+  new (&control_) std::mutex;
+  new (&registry_.mutex) std::mutex;
+  told.reset_after_fork();
+  if (mine != nullptr) {
+    mine->state.os_id = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+    if (was_active) {  // what it holds is the parent's to write
+      mine->tail = mine->reading = nullptr;
+      mine->head.store(nullptr);
+    }
+  }
+  registry_.reset_after_fork(mine);
+}
+
+void runtime::at_exit() noexcept try {
+  if (current()) stop(false);
+} catch (const std::exception& failed) {
+  std::fprintf(stderr, "opscope: warning: %s\n", failed.what());
+}
+
+}  // namespace opscope::collect
