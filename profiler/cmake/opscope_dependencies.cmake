@@ -10,16 +10,7 @@ endif()
 find_package(Threads REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(fmt REQUIRED)
-find_package(zstd CONFIG QUIET)
-if(NOT TARGET zstd::libzstd_static)
-  # Debian's and Ubuntu's libzstd-dev bring no CMake package.
-  find_path(OPSCOPE_ZSTD_INCLUDE_DIR zstd.h REQUIRED)
-  find_library(OPSCOPE_ZSTD_LIBRARY libzstd.a REQUIRED)
-  add_library(zstd::libzstd_static STATIC IMPORTED)
-  set_target_properties(
-    zstd::libzstd_static PROPERTIES IMPORTED_LOCATION "${OPSCOPE_ZSTD_LIBRARY}"
-                                    INTERFACE_INCLUDE_DIRECTORIES "${OPSCOPE_ZSTD_INCLUDE_DIR}")
-endif()
+include(opscope_zstd)
 find_package(ZLIB REQUIRED)
 
 if(OPSCOPE_WITH_PYTHON OR OPSCOPE_WITH_TORCH)
