@@ -8,6 +8,9 @@ export CUDACXX := $(CUDA_HOME)/bin/nvcc
 export OPSCOPE_LIBRARY_DIR := $(CURDIR)/$(build)/lib
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/$(build)/bin:$(PATH)
 export PYTHONPATH := $(CURDIR)/profiler/python:$(CURDIR)/kernels/python
+# One cache serves every checkout.
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 .PHONY: help setup configure build demo test bench format lint wheel clean
