@@ -3,6 +3,7 @@
 preset ?= dev
 build := build/$(preset)
 
+toolkit := $(CUDA_HOME)
 export CUDA_HOME := $(CURDIR)/build/cuda
 export CUDACXX := $(CUDA_HOME)/bin/nvcc
 export OPSCOPE_LIBRARY_DIR := $(CURDIR)/$(build)/lib
@@ -24,7 +25,7 @@ help:
 	@echo "make setup   install what is missing             make clean   remove $(build)"
 
 setup:
-	@.ci/setup
+	@CUDA_HOME=$(toolkit) .ci/setup
 
 # ninja runs cmake again by itself when a CMakeLists.txt changes; a preset it does not watch.
 configure: setup
