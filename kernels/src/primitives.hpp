@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The few operations on which the formulas of gelu_math.hpp stand, for CUDA and for the host.
+// Host versions are branch-free so that compilers vectorise loops over them.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define OPSCOPE_MATH __host__ __device__ __forceinline__
+#else
+#define OPSCOPE_MATH inline __attribute__((always_inline))
+#endif
+
+namespace opscope::kernels::detail {
+
+/// a·b + c, rounded once.
+template <class Value>
+OPSCOPE_MATH Value fused(Value a, Value b, Value c) {
+  return std::fma(a, b, c);
+}
+
+/// a·b, rounded: never contracted into a following addition, whose rounding error is wanted apart.
+OPSCOPE_MATH float product(float a, float b) {
+#ifdef __CUDA_ARCH__
+  return __fmul_rn(a, b);
+#else
+  return a * b;
+#endif
+}
+
+/// Horner's rule, constant term first. A recursion, not a loop: loops around it stay vectorisable.
+template <class Value>
+OPSCOPE_MATH Value polynomial(Value, Value constant) {
+  return constant;
+}
+
+template <class Value, class... Values>
+OPSCOPE_MATH Value polynomial(Value x, Value constant, Values... higher) {
+  return fused(polynomial(x, higher...), x, constant);
+}
+
+/// 2^t for t ≤ 128, a few units in the last place; results below the smallest normal are 0.
+OPSCOPE_MATH float exp2_flushed(float t) {
+#ifdef __CUDA_ARCH__
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(t));
+  return result;
+#else
+  // Adding 1.5·2^23 rounds t to an integer, which then stands in the low mantissa bits.
+  constexpr float magic = 12582912.0F;
+  const float clamped = t < -127.0F ? -127.0F : t;
+  const float shifted = clamped + magic;
+  const float f = clamped - (shifted - magic);
+  const float p = polynomial(f, 1.0F, 0.693147182F, 0.240226462F, 0.0555032864F, 0.00961848907F,
+                             0.00133999309F, 0.000153458081F);
+  const auto power = (std::bit_cast<std::uint32_t>(shifted) + 127U) << 23U;
+  return t < -126.0F ? 0.0F : p * std::bit_cast<float>(power);
+#endif
+}
+
+/// 1/a for normal a, one unit in the last place.
+OPSCOPE_MATH float reciprocal(float a) {
+#ifdef __CUDA_ARCH__
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(a));
+  return result;
+#else
+  return 1.0F / a;
+#endif
+}
+
+}  // namespace opscope::kernels::detail

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Derivatives as hand-written graph nodes, as torch's own generated ones are: forward mode,
+// torch.func and compiled autograd work, and a call costs half of what torch::autograd::Function
+// does. gelu's derivatives, in either mode, are gelu_backward; those of gelu_backward are composed
+// of ATen operators, so every order exists without a third kernel.
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/clamp.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/sigmoid.h>
+#include <torch/csrc/autograd/FunctionsManual.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/saved_variable.h>
+#include <torch/csrc/dynamo/compiled_autograd.h>
+#include <torch/library.h>
+
+#include <mutex>
+#include <string>
+
+#include "gelu_ops.hpp"
+
+namespace opscope::ops {
+namespace {
+
+using torch::autograd::Node;
+using torch::autograd::SavedVariable;
+using torch::autograd::variable_list;
+using torch::dynamo::autograd::CompiledNodeArgs;
+using torch::dynamo::autograd::SwapSavedVariables;
+
+/// gelu''(x), differentiable itself; in fp32 for 16-bit arguments. Beyond |x| = 40 it is 0 in every
+/// type, and the clamp keeps inf·0 away.
+at::Tensor second_derivative(const at::Tensor& self, std::string_view approximate) {
+  const bool narrow = self.scalar_type() == at::kHalf || self.scalar_type() == at::kBFloat16;
+  const at::Tensor x = at::clamp(narrow ? self.to(at::kFloat) : self, -40, 40);
+  const at::Tensor square = x * x;
+  if (approximate == "none") return (2 - square) * at::exp(square * -0.5) * 0.39894228040143268;
+  // With σ the logistic function of z = 2u and w = dz/dx:
+  // gelu'' = σ(1 − σ)·(2w + x·((1 − 2σ)·w² + dw/dx)).
+  constexpr double linear = 2 * 0.79788456080286536;
+  constexpr double cubic = linear * 0.044715;
+  const at::Tensor z = x * (square * cubic + linear);
+  const at::Tensor w = square * (3 * cubic) + linear;
+  const at::Tensor upper = at::sigmoid(z);
+  const at::Tensor lower = at::sigmoid(-z);
+  return upper * lower * (w * 2 + x * ((lower - upper) * w * w + x * (6 * cubic)));
+}
+
+at::Tensor second_order_term(const at::Tensor& direction, const at::Tensor& grad_output,
+                             const at::Tensor& self, std::string_view approximate) {
+  const at::Tensor result = direction * grad_output * second_derivative(self, approximate);
+  return result.to(self.scalar_type());
+}
+
+/// Backward of opscope::gelu.
+struct gelu_node final : Node {
+  SavedVariable self;
+  std::string approximate;
+
+  variable_list apply(variable_list&& grads) override {
+    const std::lock_guard lock(mutex_);
+    if (!grads[0].defined()) return {at::Tensor()};
+    return {gelu_backward_handle().call(grads[0], self.unpack(), approximate)};
+  }
+
+  std::string name() const override { return "OpscopeGeluBackward"; }
+
+  void release_variables() override {
+    const std::lock_guard lock(mutex_);
+    self.reset_data();
+  }
+
+  void compiled_args(CompiledNodeArgs& args) const override {
+    args.collect(self, false);
+    args.collect(approximate);
+  }
+
+  variable_list apply_with_saved(const variable_list& grads, SwapSavedVariables& saved) override {
+    saved.before(self);
+    variable_list result = apply(variable_list(grads));
+    saved.after(self);
+    return result;
+  }
+};
+
+/// Backward of opscope::gelu_backward.
+struct gelu_backward_node final : Node {
+  SavedVariable grad_output;
+  SavedVariable self;
+  std::string approximate;
+
+  variable_list apply(variable_list&& grads) override {
+    const std::lock_guard lock(mutex_);
+    variable_list result(2);
+    if (!grads[0].defined()) return result;
+    const at::Tensor x = self.unpack();
+    if (task_should_compute_output(0)) {
+      result[0] = gelu_backward_handle().call(grads[0], x, approximate);
+    }
+    if (task_should_compute_output(1)) {
+      result[1] = second_order_term(grads[0], grad_output.unpack(), x, approximate);
+    }
+    return result;
+  }
+
+  std::string name() const override { return "OpscopeGeluBackwardBackward"; }
+
+  void release_variables() override {
+    const std::lock_guard lock(mutex_);
+    grad_output.reset_data();
+    self.reset_data();
+  }
+
+  void compiled_args(CompiledNodeArgs& args) const override {
+    args.collect(grad_output, false);
+    args.collect(self, false);
+    args.collect(approximate);
+  }
+
+  variable_list apply_with_saved(const variable_list& grads, SwapSavedVariables& saved) override {
+    saved.before(grad_output);
+    saved.before(self);
+    variable_list result = apply(variable_list(grads));
+    saved.after(grad_output);
+    saved.after(self);
+    return result;
+  }
+};
+
+template <class NodeType>
+std::shared_ptr<NodeType> make_node(torch::autograd::edge_list&& edges) {
+  std::shared_ptr<NodeType> node(new NodeType(), torch::autograd::deleteNode);
+  node->set_next_edges(std::move(edges));
+  return node;
+}
+
+at::Tensor tangent_of(const at::Tensor& tensor) {
+  return torch::autograd::generated::details::toNonOptFwGrad(tensor);
+}
+
+at::Tensor primal_of(const at::Tensor& tensor) {
+  return torch::autograd::generated::details::toNonOptPrimal(tensor);
+}
+
+at::Tensor gelu(c10::DispatchKeySet keys, const at::Tensor& self, std::string_view approximate) {
+  std::shared_ptr<gelu_node> node;
+  if (torch::autograd::compute_requires_grad(self)) {
+    node = make_node<gelu_node>(torch::autograd::collect_next_edges(self));
+    node->self = SavedVariable(self, false);
+    node->approximate = approximate;
+  }
+  at::Tensor result = [&] {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    return gelu_handle().redispatch(keys & c10::after_autograd_keyset, self, approximate);
+  }();
+  if (node) torch::autograd::set_history(result, node);
+  if (torch::autograd::isFwGradDefined(self)) {
+    const at::Tensor tangent =
+        gelu_backward_handle().call(tangent_of(self), primal_of(self), approximate);
+    result._set_fw_grad(tangent, 0, false);
+  }
+  return result;
+}
+
+at::Tensor gelu_backward_tangent(const at::Tensor& grad_output, const at::Tensor& self,
+                                 std::string_view approximate) {
+  const at::Tensor grad = primal_of(grad_output);
+  const at::Tensor x = primal_of(self);
+  at::Tensor tangent;
+  if (torch::autograd::isFwGradDefined(grad_output)) {
+    tangent = gelu_backward_handle().call(tangent_of(grad_output), x, approximate);
+  }
+  if (torch::autograd::isFwGradDefined(self)) {
+    const at::Tensor term = second_order_term(tangent_of(self), grad, x, approximate);
+    tangent = tangent.defined() ? tangent + term : term;
+  }
+  return tangent;
+}
+
+at::Tensor gelu_backward(c10::DispatchKeySet keys, const at::Tensor& grad_output,
+                         const at::Tensor& self, std::string_view approximate) {
+  std::shared_ptr<gelu_backward_node> node;
+  if (torch::autograd::compute_requires_grad(grad_output, self)) {
+    node = make_node<gelu_backward_node>(torch::autograd::collect_next_edges(grad_output, self));
+    node->grad_output = SavedVariable(grad_output, false);
+    node->self = SavedVariable(self, false);
+    node->approximate = approximate;
+  }
+  at::Tensor result = [&] {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    return gelu_backward_handle().redispatch(keys & c10::after_autograd_keyset, grad_output, self,
+                                             approximate);
+  }();
+  if (node) torch::autograd::set_history(result, node);
+  const at::Tensor tangent = gelu_backward_tangent(grad_output, self, approximate);
+  if (tangent.defined()) result._set_fw_grad(tangent, 0, false);
+  return result;
+}
+
+}  // namespace
+
+void register_autograd(torch::Library& library) {
+  library.impl("gelu", TORCH_FN(gelu));
+  library.impl("gelu_backward", TORCH_FN(gelu_backward));
+}
+
+}  // namespace opscope::ops

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <torch/library.h>
+
+#include <opscope/kernels/gelu.hpp>
+
+#include "arguments.hpp"
+#include "gelu_ops.hpp"
+#include "nvtx_range.hpp"
+
+namespace opscope::ops {
+namespace {
+
+at::Tensor gelu(const at::Tensor& self, std::string_view approximate) {
+  const kernels::approximate form = parse_approximate(approximate);
+  const kernels::dtype type = element_type("gelu", self.scalar_type());
+  static const nvtx_name name("opscope::gelu");
+  const nvtx_range range(name, self.numel());
+  const c10::cuda::CUDAGuard guard(self.device());
+  const unary_call call = lay_out(self);
+  C10_CUDA_CHECK(kernels::gelu_forward(call.input.const_data_ptr(), call.output.mutable_data_ptr(),
+                                       call.output.numel(), type, form,
+                                       c10::cuda::getCurrentCUDAStream()));
+  return call.output;
+}
+
+at::Tensor gelu_backward(const at::Tensor& grad_output, const at::Tensor& self,
+                         std::string_view approximate) {
+  const kernels::approximate form = parse_approximate(approximate);
+  element_type("gelu_backward", grad_output.scalar_type());
+  element_type("gelu_backward", self.scalar_type());
+  static const nvtx_name name("opscope::gelu_backward");
+  const nvtx_range range(name, self.numel());
+  const c10::cuda::CUDAGuard guard(self.device());
+  const binary_call call = lay_out(grad_output, self);
+  const kernels::dtype type = element_type("gelu_backward", call.output.scalar_type());
+  C10_CUDA_CHECK(kernels::gelu_backward(call.first.const_data_ptr(), call.second.const_data_ptr(),
+                                        call.output.mutable_data_ptr(), call.output.numel(), type,
+                                        form, c10::cuda::getCurrentCUDAStream()));
+  return call.output;
+}
+
+at::Tensor gelu_naive(const at::Tensor& self) {
+  TORCH_CHECK_NOT_IMPLEMENTED(self.scalar_type() == at::kFloat,
+                              "\"opscope::gelu_naive\" not implemented for '",
+                              c10::toString(self.scalar_type()), "' (use float32)");
+  static const nvtx_name name("opscope::gelu_naive");
+  const nvtx_range range(name, self.numel());
+  const c10::cuda::CUDAGuard guard(self.device());
+  const unary_call call = lay_out(self);
+  C10_CUDA_CHECK(kernels::gelu_naive(call.input.const_data_ptr<float>(),
+                                     call.output.mutable_data_ptr<float>(), call.output.numel(),
+                                     c10::cuda::getCurrentCUDAStream()));
+  return call.output;
+}
+
+}  // namespace
+
+void register_cuda(torch::Library& library) {
+  library.impl("gelu", TORCH_FN(gelu));
+  library.impl("gelu_backward", TORCH_FN(gelu_backward));
+  library.impl("gelu_naive", TORCH_FN(gelu_naive));
+}
+
+}  // namespace opscope::ops

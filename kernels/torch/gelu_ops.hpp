@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operators of this library: typed handles for calls from C++, and one registration function
+// for each dispatch key.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <string_view>
+
+namespace torch {
+class Library;
+}
+
+namespace opscope::ops {
+
+using gelu_signature = at::Tensor(const at::Tensor& self, std::string_view approximate);
+using gelu_backward_signature = at::Tensor(const at::Tensor& grad_output, const at::Tensor& self,
+                                           std::string_view approximate);
+
+/// Handle of opscope::gelu; calls go through every dispatch key.
+const c10::TypedOperatorHandle<gelu_signature>& gelu_handle();
+
+/// Handle of opscope::gelu_backward.
+const c10::TypedOperatorHandle<gelu_backward_signature>& gelu_backward_handle();
+
+void register_schemas(torch::Library& library);
+void register_cpu(torch::Library& library);
+void register_cuda(torch::Library& library);
+void register_meta(torch::Library& library);
+void register_autograd(torch::Library& library);
+
+}  // namespace opscope::ops

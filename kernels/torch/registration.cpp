@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// TORCH_LIBRARY registers in an unguarded static initialiser: a second copy of the library, opened
+// by another path, would end the process. Here the initialiser catches, nothing of the second copy
+// stays registered, and the loader reads the reason and raises.
+#include <ATen/core/enum_tag.h>
+#include <torch/library.h>
+
+#include <string>
+#include <vector>
+
+#include "gelu_ops.hpp"
+
+namespace opscope::ops {
+namespace {
+
+torch::Library implementations(c10::DispatchKey key, void (*add)(torch::Library&)) {
+  torch::Library library(torch::Library::IMPL, "opscope", key, __FILE__, __LINE__);
+  add(library);
+  return library;
+}
+
+/// Keeps the registrations for as long as the library is loaded.
+class registration {
+ public:
+  registration() noexcept {
+    try {
+      std::vector<torch::Library> parts;
+      parts.emplace_back(torch::Library::DEF, "opscope", std::nullopt, __FILE__, __LINE__);
+      register_schemas(parts.back());
+      parts.push_back(implementations(c10::DispatchKey::CPU, register_cpu));
+#ifdef OPSCOPE_WITH_CUDA
+      parts.push_back(implementations(c10::DispatchKey::CUDA, register_cuda));
+#endif
+      parts.push_back(implementations(c10::DispatchKey::Meta, register_meta));
+      parts.push_back(implementations(c10::DispatchKey::Autograd, register_autograd));
+      parts_ = std::move(parts);
+    } catch (const c10::Error& error) {
+      error_ = error.what_without_backtrace();
+    } catch (const std::exception& error) {
+      error_ = error.what();
+    }
+  }
+
+  const char* error() const { return error_.c_str(); }
+
+ private:
+  std::vector<torch::Library> parts_;
+  std::string error_;
+};
+
+const registration& registered() {
+  static const registration instance;
+  return instance;
+}
+
+[[maybe_unused]] const registration& at_load = registered();
+
+}  // namespace
+
+void register_schemas(torch::Library& library) {
+  const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};
+  library.def("gelu(Tensor self, *, str approximate='none') -> Tensor", tags);
+  library.def("gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
+              tags);
+  library.def("gelu_naive(Tensor self) -> Tensor", tags);
+}
+
+const c10::TypedOperatorHandle<gelu_signature>& gelu_handle() {
+  static const auto handle =
+      c10::Dispatcher::singleton().findSchemaOrThrow("opscope::gelu", "").typed<gelu_signature>();
+  return handle;
+}
+
+const c10::TypedOperatorHandle<gelu_backward_signature>& gelu_backward_handle() {
+  static const auto handle = c10::Dispatcher::singleton()
+                                 .findSchemaOrThrow("opscope::gelu_backward", "")
+                                 .typed<gelu_backward_signature>();
+  return handle;
+}
+
+}  // namespace opscope::ops
+
+/// Why this copy registered no operators; empty when it did. Valid while the library is loaded.
+extern "C" __attribute__((visibility("default"))) const char* opscope_ops_error() {
+  return opscope::ops::registered().error();
+}
