@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds and opens libopscope-ops.so, and refuses what it cannot serve with one clear line."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+from pathlib import Path
+
+import torch
+
+_NAME = "libopscope-ops.so"
+_BUILD_RECORD = "opscope-ops.json"
+
+
+def folders() -> list[Path]:
+    """Where the library may lie: ``OPSCOPE_LIBRARY_DIR``, then ``lib`` of the installed package."""
+    chosen = os.environ.get("OPSCOPE_LIBRARY_DIR")
+    installed = Path(__file__).resolve().parent.parent / "lib"
+    return ([Path(chosen)] if chosen else []) + [installed]
+
+
+def locate() -> Path:
+    """The library's path; ImportError, which names the folders searched, without one."""
+    for folder in folders():
+        if (folder / _NAME).is_file():
+            return folder / _NAME
+    searched = ", ".join(str(folder) for folder in folders())
+    raise ImportError(
+        f"cannot load opscope.ops: no {_NAME} in {searched} "
+        "(build opscope with OPSCOPE_WITH_TORCH=ON, or set OPSCOPE_LIBRARY_DIR)"
+    )
+
+
+def check_torch(library: Path, running: str) -> None:
+    """Refuse a library that was built for another minor version of torch than ``running``."""
+    built = str(json.loads((library.parent / _BUILD_RECORD).read_text())["torch"])
+    if built.split(".")[:2] != running.split(".")[:2]:
+        raise ImportError(
+            f"cannot load opscope.ops: it was built for torch {built} and this is torch {running} "
+            f"(install torch {'.'.join(built.split('.')[:2])}, or build opscope against this torch)"
+        )
+
+
+def load(path: Path | None = None) -> None:
+    """Open the library once; a second copy under another path is an ImportError.
+
+    Args:
+        path: the library; None searches :func:`folders`.
+    """
+    library = path if path is not None else locate()
+    check_torch(library, torch.__version__)
+    try:
+        handle = ctypes.CDLL(str(library))
+    except OSError as error:
+        raise ImportError(
+            f"cannot load opscope.ops: {error} (is this torch a CUDA build, as the library is?)"
+        ) from error
+    handle.opscope_ops_error.restype = ctypes.c_char_p
+    reason = handle.opscope_ops_error().decode()
+    if reason:
+        first_line = reason.splitlines()[0]
+        raise ImportError(
+            f"cannot load opscope.ops from {library}: another copy registered the operators of "
+            f"namespace opscope before (load one copy only): {first_line}"
+        )
