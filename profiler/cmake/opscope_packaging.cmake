@@ -21,6 +21,10 @@ set_target_properties(
   ${python_libraries} PROPERTIES INSTALL_RPATH
                                  "$ORIGIN;$ORIGIN/../../torch/lib;$ORIGIN/../../nvidia/cu13/lib")
 install(TARGETS ${python_libraries} LIBRARY DESTINATION opscope/lib COMPONENT python)
+if(TARGET opscope-ops)
+  install(FILES "$<TARGET_FILE_DIR:opscope-ops>/opscope-ops.json" DESTINATION opscope/lib
+          COMPONENT python)
+endif()
 install(TARGETS ${python_program} RUNTIME DESTINATION "${SKBUILD_SCRIPTS_DIR}" COMPONENT python)
 install(DIRECTORY kernels/python/opscope DESTINATION . COMPONENT python
         FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed")
