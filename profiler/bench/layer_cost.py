@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -177,7 +178,7 @@ def measure_layers(options: argparse.Namespace) -> list[dict[str, object]]:
             if layer.needs_gpu and not torch.cuda.is_available():
                 rows.append({"name": layer.name, "not_measured": "needs a GPU"})
                 continue
-            measured = pairs(lambda layer=layer: session(layer), options.blocks, options.launches)
+            measured = pairs(partial(session, layer), options.blocks, options.launches)
             rows.append(figure(layer.name, measured, dropped=session.dropped()))
     return rows
 
@@ -201,7 +202,7 @@ def child_torch(options: argparse.Namespace, cpu: bool) -> list[tuple[float, flo
     activities = [ProfilerActivity.CPU] if cpu else []
     if torch.cuda.is_available():
         activities.append(ProfilerActivity.CUDA)
-    return pairs(lambda: profile(activities=activities), options.blocks, options.launches)
+    return pairs(partial(profile, activities=activities), options.blocks, options.launches)
 
 
 ROLES: dict[str, Callable[[argparse.Namespace], list[tuple[float, float]]]] = {
