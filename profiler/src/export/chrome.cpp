@@ -5,6 +5,7 @@
 // while writing stands after them.
 #include "export/chrome.hpp"
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "correlate/correlate.hpp"
@@ -17,15 +18,10 @@ std::string dump(const nlohmann::json& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-nlohmann::json device_properties(const nlohmann::json& device) {
-  if (device.is_array()) return device;
-  if (device.is_object() && device.contains("devices") && device["devices"].is_array()) {
-    return device["devices"];
-  }
-  if (!device.is_object() || !device.contains("name")) return nlohmann::json::array();
-  auto entry = device;
-  if (!entry.contains("id")) entry["id"] = 0;
-  return nlohmann::json::array({entry});
+/// Kineto's list of devices, which the collector writes as it stands.
+nlohmann::json device_properties(const capture::capture& source) {
+  auto properties = document(source, "deviceProperties");
+  return properties.is_array() ? properties : nlohmann::json::array();
 }
 
 void write_head(const capture::capture& source, const chrome_options& options, json_text& text) {
@@ -33,7 +29,7 @@ void write_head(const capture::capture& source, const chrome_options& options, j
   const nlohmann::json distributed{
       {"backend", ""}, {"rank", facts.rank}, {"world_size", facts.world_size}};
   text.raw("{\"schemaVersion\":1,\n\"deviceProperties\":");
-  text.raw(dump(device_properties(document(source, "device"))));
+  text.raw(dump(device_properties(source)));
   text.raw(",\n\"distributedInfo\":").raw(dump(distributed));
   text.raw(",\n\"baseTimeNanoseconds\":").integer(source.session_start().count());
   text.raw(",\n\"displayTimeUnit\":\"ns\"");
@@ -41,24 +37,36 @@ void write_head(const capture::capture& source, const chrome_options& options, j
   text.raw(",\n\"traceEvents\":[\n");
 }
 
-nlohmann::json methods(const std::set<std::string>& dram) {
-  return {{"kernel", "cupti-record"},
-          {"bytes_ideal", "ideal"},
-          {"dram", dram.empty() ? nlohmann::json("not measured") : nlohmann::json(dram)}};
+/// How the numbers in the args were obtained: the session's own words, and what counters said.
+nlohmann::json methods(const capture::capture& source, const std::set<std::string>& dram) {
+  auto session = document(source, "session");
+  auto all = session.is_object() ? session.value("methods", nlohmann::json::object())
+                                 : nlohmann::json::object();
+  if (!all.is_object()) all = nlohmann::json::object();
+  all["bytes_ideal"] = "ideal";
+  if (!dram.empty()) all["dram_bytes"] = dram;
+  return all;
 }
 
-/// Every document of the capture under its name, the last of a name.
+/// The capture's documents by name; a name that occurs again makes a list.
 nlohmann::json documents(const capture::capture& source) {
-  auto all = nlohmann::json::object();
-  for (const auto& entry : source.documents()) all[entry.name] = document(source, entry.name);
-  return all;
+  std::map<std::string, nlohmann::json> all;
+  for (const auto& entry : source.documents()) {
+    auto parsed = nlohmann::json::parse(entry.json, nullptr, /*allow_exceptions=*/false);
+    if (parsed.is_discarded() || entry.name == "deviceProperties") continue;
+    auto& list = all.try_emplace(entry.name, nlohmann::json::array()).first->second;
+    list.push_back(std::move(parsed));
+  }
+  auto object = nlohmann::json::object();
+  for (auto& [name, list] : all) object[name] = list.size() == 1 ? list[0] : list;
+  return object;
 }
 
 void write_tail(const capture::capture& source, const chrome_report& report,
                 const std::set<std::string>& dram, json_text& text) {
   nlohmann::json block{{"schema", "opscope.trace/1"},
                        {"recovered", source.recovered()},
-                       {"methods", methods(dram)},
+                       {"methods", methods(source, dram)},
                        {"ledger", nlohmann::json::parse(to_json(report.written))},
                        {"exported",
                         {{"slices", report.slices},

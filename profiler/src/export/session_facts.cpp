@@ -26,9 +26,6 @@ session_facts session_facts::of(const capture::capture& source) {
   facts.pid = integer_of(session, "pid").value_or(facts.pid);
   facts.rank = integer_of(session, "rank").value_or(facts.rank);
   facts.world_size = integer_of(session, "world_size").value_or(facts.world_size);
-  if (const auto* name = member(session, "process"); name != nullptr && name->is_string()) {
-    facts.process_name = name->get<std::string>();
-  }
   return facts;
 }
 

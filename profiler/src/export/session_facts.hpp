@@ -16,7 +16,6 @@ struct session_facts {
   std::int64_t pid = 1;
   std::int64_t rank = 0;
   std::int64_t world_size = 1;
-  std::string process_name;
 
   [[nodiscard]] static session_facts of(const capture::capture& source);
 
