@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A stand-in for libopscope-core.so: it writes every event that a layer delivers as one JSON line to
-// the session's output, so that a layer's tests see exactly what the layer said. Slow, and with a
-// lock; correct for any number of threads.
+// A stand-in for libopscope-core.so: it writes every event that a layer delivers as one JSON line
+// to the session's output, so that a layer's tests see exactly what the layer said. Slow, and with
+// a lock; correct for any number of threads.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,6 +31,7 @@ struct state {
   std::vector<const opscope_layer*> layers;
   opscope_session_options options{};
   bool running = false;
+  bool paused = false;
 };
 
 state& core() {
@@ -74,49 +75,82 @@ std::uint32_t or_calling(std::uint32_t thread) { return thread ? thread : os_id(
 
 void on_frame(const opscope_frame_event* event) {
   const std::scoped_lock lock{core().mutex};
-  write({{"kind", "frame"}, {"start", event->start_ns}, {"end", event->end_ns}, {"id", event->id},
-         {"parent", event->parent}, {"name", text(event->name)}, {"file", text(event->file)},
-         {"line", event->line}, {"flags", event->flags}, {"thread", or_calling(event->thread)}});
+  write({{"kind", "frame"},
+         {"start", event->start_ns},
+         {"end", event->end_ns},
+         {"id", event->id},
+         {"parent", event->parent},
+         {"name", text(event->name)},
+         {"file", text(event->file)},
+         {"line", event->line},
+         {"flags", event->flags},
+         {"thread", or_calling(event->thread)}});
 }
 
 void on_op(const opscope_op_event* event) {
   const std::scoped_lock lock{core().mutex};
   json arguments;
-  for (std::uint32_t index = 0; event->arguments != nullptr && index < event->argument_count; ++index) {
+  for (std::uint32_t index = 0; event->arguments != nullptr && index < event->argument_count;
+       ++index) {
     const opscope_argument& item = event->arguments[index];
     json sizes;
-    if (item.sizes != nullptr) sizes = std::vector<std::int64_t>(item.sizes, item.sizes + item.rank);
+    if (item.sizes != nullptr)
+      sizes = std::vector<std::int64_t>(item.sizes, item.sizes + item.rank);
     arguments.push_back({{"sizes", sizes}, {"item", item.list_item}, {"type", item.type}});
   }
-  write({{"kind", "op"}, {"start", event->start_ns}, {"end", event->end_ns}, {"id", event->id},
-         {"frame", event->python_frame}, {"sequence", event->sequence},
-         {"forward_thread", event->forward_thread}, {"logical_thread", event->logical_thread},
-         {"input_bytes", event->input_bytes}, {"output_bytes", event->output_bytes},
-         {"name", text(event->name)}, {"arguments", arguments}, {"flags", event->flags},
+  write({{"kind", "op"},
+         {"start", event->start_ns},
+         {"end", event->end_ns},
+         {"id", event->id},
+         {"frame", event->python_frame},
+         {"sequence", event->sequence},
+         {"forward_thread", event->forward_thread},
+         {"logical_thread", event->logical_thread},
+         {"input_bytes", event->input_bytes},
+         {"output_bytes", event->output_bytes},
+         {"name", text(event->name)},
+         {"arguments", arguments},
+         {"flags", event->flags},
          {"thread", or_calling(event->thread)}});
 }
 
 void on_range(const opscope_range_event* event) {
   const std::scoped_lock lock{core().mutex};
-  write({{"kind", "range"}, {"start", event->start_ns}, {"end", event->end_ns}, {"id", event->id},
-         {"payload", event->payload}, {"payload_type", event->payload_type},
-         {"name", text(event->name)}, {"domain", text(event->domain)},
-         {"category", text(event->category)}, {"color", event->color}, {"flags", event->flags},
-         {"thread", or_calling(event->thread)}, {"end_thread", or_calling(event->end_thread)}});
+  write({{"kind", "range"},
+         {"start", event->start_ns},
+         {"end", event->end_ns},
+         {"id", event->id},
+         {"payload", event->payload},
+         {"payload_type", event->payload_type},
+         {"name", text(event->name)},
+         {"domain", text(event->domain)},
+         {"category", text(event->category)},
+         {"color", event->color},
+         {"flags", event->flags},
+         {"thread", or_calling(event->thread)},
+         {"end_thread", or_calling(event->end_thread)}});
 }
 
 void on_call_mark(std::uint64_t start_ns, std::uint64_t end_ns, std::uint32_t cell,
                   std::uint32_t contender, std::uint32_t ordinal) {
   const std::scoped_lock lock{core().mutex};
-  write({{"kind", "call_mark"}, {"start", start_ns}, {"end", end_ns}, {"cell", cell},
-         {"contender", contender}, {"ordinal", ordinal}});
+  write({{"kind", "call_mark"},
+         {"start", start_ns},
+         {"end", end_ns},
+         {"cell", cell},
+         {"contender", contender},
+         {"ordinal", ordinal}});
 }
 
 void on_sample(std::uint32_t metric, std::uint32_t cell, std::uint32_t contender,
                std::uint32_t ordinal, std::int64_t value) {
   const std::scoped_lock lock{core().mutex};
-  write({{"kind", "sample"}, {"metric", metric}, {"cell", cell}, {"contender", contender},
-         {"ordinal", ordinal}, {"value", value}});
+  write({{"kind", "sample"},
+         {"metric", metric},
+         {"cell", cell},
+         {"contender", contender},
+         {"ordinal", ordinal},
+         {"value", value}});
 }
 
 std::atomic<int> open_counters{0};
@@ -125,7 +159,8 @@ int counter_begin(opscope_name name, std::uint32_t cell, std::uint32_t contender
   const std::scoped_lock lock{core().mutex};
   if (core().options.dram == OPSCOPE_DRAM_OFF || open_counters != 0) return 0;
   open_counters = 1;
-  write({{"kind", "counter_begin"}, {"name", text(name)}, {"cell", cell}, {"contender", contender}});
+  write(
+      {{"kind", "counter_begin"}, {"name", text(name)}, {"cell", cell}, {"contender", contender}});
   return 1;
 }
 
@@ -138,7 +173,8 @@ void counter_end() {
 std::uint32_t intern(const char* data, std::size_t size) {
   const std::scoped_lock lock{core().mutex};
   const std::string_view name{data, size};
-  if (const auto known = core().handles.find(name); known != core().handles.end()) return known->second;
+  if (const auto known = core().handles.find(name); known != core().handles.end())
+    return known->second;
   const auto handle = static_cast<std::uint32_t>(core().names.size());
   core().names.emplace_back(name);
   core().handles.emplace(name, handle);
@@ -177,7 +213,9 @@ void stop_layers() {
 
 void register_layer(const opscope_layer* layer) {
   core().layers.push_back(layer);
-  if (core().running) stop_layers(), start_layers();
+  if (!core().running || core().paused) return;
+  char error[512] = "";
+  if (layer->start(&core().options, error, sizeof error) != 0) warn(error);
 }
 
 int session_start(const opscope_session_options* options, char* error, std::size_t error_size) {
@@ -194,8 +232,19 @@ int session_start(const opscope_session_options* options, char* error, std::size
   return 0;
 }
 
-int session_stop(char*, std::size_t) {
+void session_pause() {
   stop_layers();
+  core().paused = true;
+}
+
+void session_resume() {
+  core().paused = false;
+  start_layers();
+}
+
+int session_stop(char*, std::size_t) {
+  if (!core().paused) stop_layers();
+  core().paused = false;
   core().out.close();
   core().running = false;
   return 0;
@@ -214,10 +263,32 @@ void name_thread(std::uint32_t thread, const char* name) {
 }  // namespace
 
 extern "C" const opscope_runtime* opscope_runtime_get(std::uint32_t version) {
-  static const opscope_runtime table{
-      OPSCOPE_RUNTIME_VERSION, sizeof(opscope_runtime), &recording, thread_state, now, next_id,
-      on_frame, on_op, on_range, on_call_mark, on_sample, counter_begin, counter_end, intern, account,
-      document, warn, register_layer, session_start, session_stop, stop_layers, start_layers, flush,
-      session_path, machine_json, cupti_touched, name_thread};
+  static const opscope_runtime table{OPSCOPE_RUNTIME_VERSION,
+                                     sizeof(opscope_runtime),
+                                     &recording,
+                                     thread_state,
+                                     now,
+                                     next_id,
+                                     on_frame,
+                                     on_op,
+                                     on_range,
+                                     on_call_mark,
+                                     on_sample,
+                                     counter_begin,
+                                     counter_end,
+                                     intern,
+                                     account,
+                                     document,
+                                     warn,
+                                     register_layer,
+                                     session_start,
+                                     session_stop,
+                                     session_pause,
+                                     session_resume,
+                                     flush,
+                                     session_path,
+                                     machine_json,
+                                     cupti_touched,
+                                     name_thread};
   return version == OPSCOPE_RUNTIME_VERSION ? &table : nullptr;
 }

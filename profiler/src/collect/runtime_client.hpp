@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a layer (NVTX injection, op observer, Python module) finds the one collecting runtime: the
-// core that lies beside the layer's own library. The core is opened, never linked, and stays loaded,
-// because threads keep pointers into it.
+// core that lies beside the layer's own library. The core is opened, never linked, and stays
+// loaded, because threads keep pointers into it.
 #pragma once
 
 #include <dlfcn.h>
@@ -41,7 +41,8 @@ struct lookup {
                          " (reinstall opscope)"};
   }
   // dlsym returns a data pointer; POSIX lets it be called.
-  const auto get = reinterpret_cast<decltype(&opscope_runtime_get)>(dlsym(library, "opscope_runtime_get"));
+  const auto get =
+      reinterpret_cast<decltype(&opscope_runtime_get)>(dlsym(library, "opscope_runtime_get"));
   const opscope_runtime* found = get ? get(OPSCOPE_RUNTIME_VERSION) : nullptr;
   if (found == nullptr) {
     return {nullptr, path + " does not serve interface version " +

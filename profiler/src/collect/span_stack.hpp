@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A thread's open spans. The owner pushes and pops without a lock; another thread (the one that
-// stops a session) may copy what is open. The version number is a sequence lock: odd while the owner
-// changes the stack, so that a torn copy is noticed and made again.
+// stops a session) may copy what is open. The version number is a sequence lock: odd while the
+// owner changes the stack, so that a torn copy is noticed and made again.
 #pragma once
 
 #include <atomic>
@@ -42,7 +42,9 @@ class span_stack {
     end_change();
   }
 
-  [[nodiscard]] std::uint32_t depth() const noexcept { return depth_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint32_t depth() const noexcept {
+    return depth_.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] Entry& operator[](std::uint32_t index) noexcept { return entries_[index]; }
 
   /// Copies entry `index` from another thread. False when there is no such entry, or when the owner

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One `State` a thread, kept for the process's life and handed to a later thread when its owner ends,
-// so that whoever stops a session can walk all of them without racing a deallocation.
+// One `State` a thread, kept for the process's life and handed to a later thread when its owner
+// ends, so that whoever stops a session can walk all of them without racing a deallocation.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace opscope::client {
 
-/// A lock-free list of per-thread states. `State` must be default-constructible; all instances of the
-/// registry share one list.
+/// A lock-free list of per-thread states. `State` must be default-constructible; all instances of
+/// the registry share one list.
 template <typename State>
 class thread_registry {
  public:
@@ -67,7 +67,8 @@ class thread_registry {
   static node* reuse() noexcept {
     for (node* item = head_.load(std::memory_order_acquire); item != nullptr; item = item->next) {
       bool expected = false;
-      if (item->used.compare_exchange_strong(expected, true, std::memory_order_acq_rel)) return item;
+      if (item->used.compare_exchange_strong(expected, true, std::memory_order_acq_rel))
+        return item;
     }
     return nullptr;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The NVTX injection library. NVTX calls InitializeInjectionNvtx2 once for each shared object that
-// uses it, at that object's first NVTX call, when NVTX_INJECTION64_PATH names this library; each call
-// fills the function tables of its object.
+// uses it, at that object's first NVTX call, when NVTX_INJECTION64_PATH names this library; each
+// call fills the function tables of its object.
 #include <nvtx3/nvToolsExt.h>
 
 #include <mutex>
@@ -47,10 +47,11 @@ void end_in_default(nvtxRangeId_t id) noexcept { end(id); }
 void end_in_domain(nvtxDomainHandle_t, nvtxRangeId_t id) noexcept { end(id); }
 
 template <typename Character>
-void name_category_in(nvtxDomainHandle_t where, std::uint32_t number, const Character* name) noexcept {
+void name_category_in(nvtxDomainHandle_t where, std::uint32_t number,
+                      const Character* name) noexcept {
   const utf8 text{name};
-  domain_of(where).name_category(
-      number, client::runtime()->intern(text.view().data(), text.view().size()));
+  domain_of(where).name_category(number,
+                                 client::runtime()->intern(text.view().data(), text.view().size()));
 }
 template <typename Character>
 void name_category(std::uint32_t number, const Character* name) noexcept {
@@ -138,7 +139,8 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
   using namespace opscope;
   const opscope_runtime* runtime = client::runtime();
   if (runtime == nullptr || get_table == nullptr) return 0;
-  const auto* callbacks = static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
+  const auto* callbacks =
+      static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
   if (callbacks == nullptr) return 0;
   const nvtx::function_table core{*callbacks, NVTX_CB_MODULE_CORE};
   const nvtx::function_table core2{*callbacks, NVTX_CB_MODULE_CORE2};

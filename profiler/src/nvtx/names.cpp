@@ -121,7 +121,8 @@ void domain::name_category(std::uint32_t number, std::uint32_t name) noexcept {
   for (std::size_t probe = 0; probe < slots; ++probe) {
     named& slot = categories_[(number + probe) % slots];
     std::uint64_t found = 0;
-    if (slot.number.compare_exchange_strong(found, key, std::memory_order_acq_rel) || found == key) {
+    if (slot.number.compare_exchange_strong(found, key, std::memory_order_acq_rel) ||
+        found == key) {
       slot.name.store(name, std::memory_order_release);
       return;
     }

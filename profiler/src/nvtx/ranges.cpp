@@ -2,7 +2,8 @@
 //
 // A recording period (from a session's start or resume to its pause or stop) has a number, the
 // epoch. A range whose epoch is not the current one began before it: its start is clamped to the
-// period's. A stop writes what is open and leaves it open, so that the next period has its own part.
+// period's. A stop writes what is open and leaves it open, so that the next period has its own
+// part.
 #include "nvtx/ranges.hpp"
 
 #include <sys/syscall.h>
@@ -67,8 +68,10 @@ void set_payload(open_range& range, const nvtxEventAttributes_t& event) noexcept
     range.payload = bits;
   };
   switch (event.payloadType) {
-    case NVTX_PAYLOAD_TYPE_UNSIGNED_INT64: return set(kind::unsigned_integer, event.payload.ullValue);
-    case NVTX_PAYLOAD_TYPE_UNSIGNED_INT32: return set(kind::unsigned_integer, event.payload.uiValue);
+    case NVTX_PAYLOAD_TYPE_UNSIGNED_INT64:
+      return set(kind::unsigned_integer, event.payload.ullValue);
+    case NVTX_PAYLOAD_TYPE_UNSIGNED_INT32:
+      return set(kind::unsigned_integer, event.payload.uiValue);
     case NVTX_PAYLOAD_TYPE_INT64:
       return set(kind::signed_integer, static_cast<std::uint64_t>(event.payload.llValue));
     case NVTX_PAYLOAD_TYPE_INT32:
@@ -79,19 +82,25 @@ void set_payload(open_range& range, const nvtxEventAttributes_t& event) noexcept
     case NVTX_PAYLOAD_TYPE_FLOAT:
       return set(kind::floating,
                  std::bit_cast<std::uint64_t>(static_cast<double>(event.payload.fValue)));
-    default: return;
+    default:
+      return;
   }
 }
 
 void set_text(open_range& range, const nvtxEventAttributes_t* event) noexcept {
   if (event == nullptr) return;
   switch (event->messageType) {
-    case NVTX_MESSAGE_TYPE_ASCII: set_text(range, event->message.ascii); break;
-    case NVTX_MESSAGE_TYPE_UNICODE: set_text(range, event->message.unicode); break;
+    case NVTX_MESSAGE_TYPE_ASCII:
+      set_text(range, event->message.ascii);
+      break;
+    case NVTX_MESSAGE_TYPE_UNICODE:
+      set_text(range, event->message.unicode);
+      break;
     case NVTX_MESSAGE_TYPE_REGISTERED:
       range.name_handle = string_name(event->message.registered);
       break;
-    default: break;
+    default:
+      break;
   }
   range.category = event->category;
   if (event->colorType == NVTX_COLOR_ARGB) range.color = event->color;
@@ -121,7 +130,8 @@ void write(const open_range& range, std::uint32_t epoch, std::uint64_t end_ns, s
     event.id = runtime.next_id();
     event.flags |= span_flag::open_at_start;
   }
-  if ((event.flags & (span_flag::open_at_start | span_flag::open_at_end)) != 0) account(outcome::clamped);
+  if ((event.flags & (span_flag::open_at_start | span_flag::open_at_end)) != 0)
+    account(outcome::clamped);
   event.end_ns = end_ns < event.start_ns ? event.start_ns : end_ns;
   event.payload = range.payload;
   event.name = {range.name, range.name_size, range.name_handle};
@@ -276,7 +286,8 @@ void mark(nvtxDomainHandle_t where, const Text* text) noexcept {
   if (epoch == 0) return;
   open_range instant;
   describe(instant, where, text);
-  if (instant.epoch == epoch) write(instant, epoch, instant.start_ns, opscope::range::mark, instant.thread);
+  if (instant.epoch == epoch)
+    write(instant, epoch, instant.start_ns, opscope::range::mark, instant.thread);
 }
 
 template int push(nvtxDomainHandle_t, const char*) noexcept;

@@ -26,7 +26,8 @@ capture::capture open(const std::string& path) {
   result<capture::capture> opened = capture::capture::open(path);
   if (!opened) {
     const read_error& why = opened.error();
-    throw error("cannot read " + path + ": " + why.message + " at byte " + std::to_string(why.offset));
+    throw error("cannot read " + path + ": " + why.message + " at byte " +
+                std::to_string(why.offset));
   }
   return std::move(opened).value();
 }
@@ -35,13 +36,15 @@ capture::capture open(const std::string& path) {
   throw nb::value_error(("unknown format '" + format + "' (one of " + known + ")").c_str());
 }
 
-std::string summary(const std::string& path, const std::string& by, bool group_by_shape, std::size_t top,
-                    const std::string& sort, bool full, const std::string& format, unsigned width) {
+std::string summary(const std::string& path, const std::string& by, bool group_by_shape,
+                    std::size_t top, const std::string& sort, bool full, const std::string& format,
+                    unsigned width) {
   if (format != "table" && format != "json" && format != "csv" && format != "markdown") {
     refuse(format, "table, json, csv, markdown");
   }
   const nb::gil_scoped_release released;
-  const analyse::summary table = analyse::summarise(open(path), {by, group_by_shape, top, sort, full});
+  const analyse::summary table =
+      analyse::summarise(open(path), {by, group_by_shape, top, sort, full});
   if (format == "json") return to_json(table);
   if (format == "csv") return to_csv(table);
   if (format == "markdown") return to_markdown(table);

@@ -188,8 +188,8 @@ void pop(const std::string& domain_name) {
   }
 }
 
-std::uint64_t start(const std::string& name, const std::string& domain_name, const std::string& category,
-                    std::uint32_t color, const nb::object& payload) {
+std::uint64_t start(const std::string& name, const std::string& domain_name,
+                    const std::string& category, std::uint32_t color, const nb::object& payload) {
   const request wanted{name, domain_name, category, color, payload};
   domain_names& where = domain(domain_name);
   const nvtxEventAttributes_t event = attributes(where, wanted);
@@ -207,7 +207,8 @@ void end(std::uint64_t handle, const std::string& domain_name) {
   nvtxDomainRangeEnd(domain(domain_name).handle, handle);
   const auto own = own_process_ranges().find(handle);
   if (own == own_process_ranges().end()) return;
-  if (const opscope_thread* thread = runtime().thread()) own->second.event.end_thread = thread->os_id;
+  if (const opscope_thread* thread = runtime().thread())
+    own->second.event.end_thread = thread->os_id;
   end_own(own->second, range::process_wide);
   own_process_ranges().erase(own);
 }
@@ -215,12 +216,15 @@ void end(std::uint64_t handle, const std::string& domain_name) {
 }  // namespace
 
 void bind_ranges(nb::module_& module) {
-  module.def("range_push", &push, "name"_a, "domain"_a = "opscope", "category"_a = "", "color"_a = 0,
-             "payload"_a = nb::none(), "Begins an NVTX range of the calling thread.");
-  module.def("range_pop", &pop, "domain"_a = "opscope", "Ends the thread's innermost range of a domain.");
-  module.def("range_start", &start, "name"_a, "domain"_a = "opscope", "category"_a = "", "color"_a = 0,
-             "payload"_a = nb::none(),
-             "Begins a process-wide NVTX range, which may end on another thread. Returns its handle.");
+  module.def("range_push", &push, "name"_a, "domain"_a = "opscope", "category"_a = "",
+             "color"_a = 0, "payload"_a = nb::none(),
+             "Begins an NVTX range of the calling thread.");
+  module.def("range_pop", &pop, "domain"_a = "opscope",
+             "Ends the thread's innermost range of a domain.");
+  module.def(
+      "range_start", &start, "name"_a, "domain"_a = "opscope", "category"_a = "", "color"_a = 0,
+      "payload"_a = nb::none(),
+      "Begins a process-wide NVTX range, which may end on another thread. Returns its handle.");
   module.def("range_end", &end, "handle"_a, "domain"_a = "opscope", "Ends a process-wide range.");
 }
 

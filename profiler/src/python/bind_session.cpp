@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions from Python. The GIL is given up for whatever may take long; the frame tracer, which runs
-// inside a start and a stop, takes it back for itself.
+// Sessions from Python. The GIL is given up for whatever may take long; the frame tracer, which
+// runs inside a start and a stop, takes it back for itself.
 #include <dlfcn.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -36,10 +36,12 @@ std::optional<std::string> load_observer() {
   if (library == nullptr) {
     const char* reason = dlerror();
     return std::string{"ops are not recorded: the observer does not load into this torch: "} +
-           (reason ? reason : path) + " (install the torch that opscope was built for: " OPSCOPE_TORCH_VERSION ")";
+           (reason ? reason : path) +
+           " (install the torch that opscope was built for: " OPSCOPE_TORCH_VERSION ")";
   }
   const auto error = reinterpret_cast<const char* (*)()>(dlsym(library, "opscope_torch_error"));
-  const char* reason = error ? error() : "ops are not recorded: another library lies in the observer's place";
+  const char* reason =
+      error ? error() : "ops are not recorded: another library lies in the observer's place";
   return reason ? std::optional<std::string>{reason} : std::nullopt;
 }
 
@@ -130,8 +132,8 @@ void bind_marks(nb::module_& module) {
   module.def("now", [] { return runtime().now(); }, "Nanoseconds on the session's clock.");
   module.def("step_range", &step_range, "name"_a, "start_ns"_a, "end_ns"_a,
              "Writes a finished range with the flag `step`.");
-  module.def("call_mark", &call_mark, "start_ns"_a, "end_ns"_a, "cell"_a, "contender"_a, "ordinal"_a,
-             "Writes when a contender of a comparison was called and returned.");
+  module.def("call_mark", &call_mark, "start_ns"_a, "end_ns"_a, "cell"_a, "contender"_a,
+             "ordinal"_a, "Writes when a contender of a comparison was called and returned.");
   module.def(
       "sample",
       [](std::uint32_t metric, std::uint32_t cell, std::uint32_t contender, std::uint32_t ordinal,
@@ -190,14 +192,15 @@ void bind_session(nb::module_& module) {
       "session_start",
       [](const std::string& output, bool force, bool strict, std::uint32_t python, bool shapes,
          std::uint32_t dram, std::uint32_t counter_capacity, std::uint64_t memory_bytes,
-         bool wait_when_full, bool gpu, bool api, bool ops, bool nvtx, const std::string& metadata) {
-        start({output, metadata, force, strict, shapes, wait_when_full, gpu, api, ops, nvtx, python, dram,
-               counter_capacity, memory_bytes});
+         bool wait_when_full, bool gpu, bool api, bool ops, bool nvtx,
+         const std::string& metadata) {
+        start({output, metadata, force, strict, shapes, wait_when_full, gpu, api, ops, nvtx, python,
+               dram, counter_capacity, memory_bytes});
       },
       "output"_a, nb::kw_only(), "force"_a = false, "strict"_a = false,
-      "python"_a = static_cast<std::uint32_t>(OPSCOPE_PYTHON_ENTRY), "shapes"_a = false, "dram"_a = 0,
-      "counter_capacity"_a = 0, "memory_bytes"_a = 0, "wait_when_full"_a = false, "gpu"_a = true,
-      "api"_a = true, "ops"_a = true, "nvtx"_a = true, "metadata"_a = "",
+      "python"_a = static_cast<std::uint32_t>(OPSCOPE_PYTHON_ENTRY), "shapes"_a = false,
+      "dram"_a = 0, "counter_capacity"_a = 0, "memory_bytes"_a = 0, "wait_when_full"_a = false,
+      "gpu"_a = true, "api"_a = true, "ops"_a = true, "nvtx"_a = true, "metadata"_a = "",
       "Starts a session; loads the op observer first when torch is imported.");
   module.def("session_stop", &stop, "Ends the session and closes the capture.");
   module.def("session_pause", &call_released<&opscope_runtime::session_pause>,
@@ -205,11 +208,13 @@ void bind_session(nb::module_& module) {
   module.def("session_resume", &call_released<&opscope_runtime::session_resume>, "Records again.");
   module.def("session_flush", &call_released<&opscope_runtime::session_flush>,
              "Writes to the capture what was recorded so far.");
-  module.def("session_path", [] { return std::string{runtime().session_path()}; },
-             "Path of the current or last capture.");
+  module.def(
+      "session_path", [] { return std::string{runtime().session_path()}; },
+      "Path of the current or last capture.");
   module.def("recording", [] { return session_on; }, "Is a session on (paused or not)?");
-  module.def("cupti_touched", [] { return runtime().cupti_touched() != 0; },
-             "Was CUPTI ever used in this process?");
+  module.def(
+      "cupti_touched", [] { return runtime().cupti_touched() != 0; },
+      "Was CUPTI ever used in this process?");
   module.def("machine_json", &machine, "What this machine can record, as JSON.");
   bind_marks(module);
   if (const opscope_runtime* core = client::runtime()) core->register_layer(&tracer_layer());

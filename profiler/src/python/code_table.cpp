@@ -45,18 +45,21 @@ std::string callable_name(PyObject* callable) {
   std::string name{text(qualified.get())};
   if (name.empty()) name = Py_TYPE(callable)->tp_name;
   const std::string_view module_name = text(module.get());
-  if (!module_name.empty() && module_name != "builtins") name = std::string{module_name} + "." + name;
+  if (!module_name.empty() && module_name != "builtins")
+    name = std::string{module_name} + "." + name;
   return is_instance ? name + ".__call__" : name;
 }
 
 /// The definition behind `identity` lives as long as this reference, or for ever.
 owned keep_alive(PyObject* callable) {
   if (PyType_Check(callable)) return owned::borrow(callable);
-  if (!PyCFunction_Check(callable)) return owned::borrow(reinterpret_cast<PyObject*>(Py_TYPE(callable)));
+  if (!PyCFunction_Check(callable))
+    return owned::borrow(reinterpret_cast<PyObject*>(Py_TYPE(callable)));
   // Holding a method's `self` would lengthen the life of the program's objects; a method's
   // definition is its type's, and static. Functions made at run time hang on a module or capsule.
   PyObject* bound = PyCFunction_GET_SELF(callable);
-  const bool free_function = bound == nullptr || PyModule_Check(bound) || PyCapsule_CheckExact(bound);
+  const bool free_function =
+      bound == nullptr || PyModule_Check(bound) || PyCapsule_CheckExact(bound);
   return free_function ? owned::borrow(callable) : owned{};
 }
 
@@ -125,7 +128,8 @@ function_info code_table::add_c_function(const void* key, PyObject* callable) no
   function_info info;
   info.name = intern(name);
   info.flags = python_frame::c_call;
-  if (name.starts_with("torch.") || name.starts_with("opscope.")) info.flags |= python_frame::library;
+  if (name.starts_with("torch.") || name.starts_with("opscope."))
+    info.flags |= python_frame::library;
   if (owned alive = keep_alive(callable)) references_.push_back(std::move(alive));
   c_functions_.insert(key, info);
   return info;
@@ -136,7 +140,8 @@ function_info code_table::add_c_function(const void* key, PyObject* callable) no
 }
 
 std::uint32_t code_table::line_of(PyCodeObject* code, int offset) noexcept {
-  const auto hash = (reinterpret_cast<std::uintptr_t>(code) >> 5U) * 31U + static_cast<std::uintptr_t>(offset);
+  const auto hash =
+      (reinterpret_cast<std::uintptr_t>(code) >> 5U) * 31U + static_cast<std::uintptr_t>(offset);
   known_line& known = lines_[hash % lines_.size()];
   if (known.code != code || known.offset != offset) {
     const int line = PyCode_Addr2Line(code, offset);
@@ -161,10 +166,12 @@ std::uint32_t code_table::module_name(PyObject* module) noexcept try {
   }
   const std::uint32_t* seen = module_counts_.find(Py_TYPE(module));
   const std::uint32_t number = seen ? *seen : 0;
-  if (number == 0) references_.push_back(owned::borrow(reinterpret_cast<PyObject*>(Py_TYPE(module))));
+  if (number == 0)
+    references_.push_back(owned::borrow(reinterpret_cast<PyObject*>(Py_TYPE(module))));
   module_counts_.insert(Py_TYPE(module), number + 1);
   const owned name = attribute(reinterpret_cast<PyObject*>(Py_TYPE(module)), "__name__");
-  const std::string full = "nn.Module: " + std::string{text(name.get())} + "_" + std::to_string(number);
+  const std::string full =
+      "nn.Module: " + std::string{text(name.get())} + "_" + std::to_string(number);
   const known_module made{intern(full), static_cast<std::uint32_t>(references_.size())};
   references_.push_back(std::move(weak));
   modules_.insert(module, made);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tracer says about a function: looked up by its code object, or, for a C function, by what
-// identifies it. Filled at first sight of each; a lookup allocates nothing. Used under the GIL.
+// What the tracer says about a function: looked up by its code object, or, for a C function, by
+// what identifies it. Filled at first sight of each; a lookup allocates nothing. Used under the
+// GIL.
 #pragma once
-
-#include "python/py_object.hpp"
 
 #include <array>
 #include <cstdint>
@@ -13,6 +12,7 @@
 
 #include "collect/runtime.h"
 #include "python/pointer_map.hpp"
+#include "python/py_object.hpp"
 
 namespace opscope::python {
 
@@ -21,7 +21,7 @@ struct function_info {
   std::uint32_t name = 0;
   std::uint32_t file = 0;
   std::uint32_t line = 0;
-  std::uint32_t flags = 0;  ///< python_frame::*
+  std::uint32_t flags = 0;   ///< python_frame::*
   bool module_call = false;  ///< torch.nn.Module's __call__: its name depends on `self`
 };
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Shadow stacks. Each belongs to its thread and is touched under the GIL only, so that a stop may
-// write the frames that other threads still have open. A thread whose stack is of an earlier session
-// takes what is on its real stack at its first event; those frames count as open at the start. An
-// exit that does not fit the top closes the frames above its own, whose exits went unnoticed.
+// write the frames that other threads still have open. A thread whose stack is of an earlier
+// session takes what is on its real stack at its first event; those frames count as open at the
+// start. An exit that does not fit the top closes the frames above its own, whose exits went
+// unnoticed.
 #include "python/frame_tracer.hpp"
 
 #include <atomic>
@@ -67,7 +68,8 @@ void set_current(shadow_stack& stack) noexcept {
   if (stack.shared->touched_depth > stack.depth) stack.shared->touched_depth = stack.depth;
 }
 
-/// Makes room for a frame on top; its names are the caller's to fill in. nullptr: the stack is full.
+/// Makes room for a frame on top; its names are the caller's to fill in. nullptr: the stack is
+/// full.
 shadow_frame* push(shadow_stack& stack, const function_info& info, const void* key) noexcept {
   if (stack.depth == stack_capacity) {
     ++stack.overflow;
@@ -79,8 +81,8 @@ shadow_frame* push(shadow_stack& stack, const function_info& info, const void* k
   return &frame;
 }
 
-void write(const shadow_stack& stack, std::uint32_t index, std::uint64_t end_ns, std::uint32_t flags,
-           std::uint32_t thread) noexcept {
+void write(const shadow_stack& stack, std::uint32_t index, std::uint64_t end_ns,
+           std::uint32_t flags, std::uint32_t thread) noexcept {
   const shadow_frame& frame = stack.frames[index];
   opscope_frame_event event{};
   event.start_ns = frame.start_ns;
@@ -92,7 +94,8 @@ void write(const shadow_stack& stack, std::uint32_t index, std::uint64_t end_ns,
   event.line = frame.line;
   event.flags = frame.flags | flags;
   event.thread = thread;
-  if ((event.flags & (span_flag::open_at_start | span_flag::open_at_end)) != 0) account(outcome::clamped);
+  if ((event.flags & (span_flag::open_at_start | span_flag::open_at_end)) != 0)
+    account(outcome::clamped);
   self().runtime->frame(&event);
 }
 
@@ -198,7 +201,7 @@ int start_layer(const opscope_session_options* options, char* error, std::size_t
   }
   PyGILState_Release(gil);
   if (attached) return 0;
-  why = "Python frames are not recorded: " + why;
+
   error[why.copy(error, size - 1)] = '\0';
   return 1;
 }
@@ -217,7 +220,8 @@ void stop_layer() noexcept {
         if (wanted(stack)) {
           write(stack, stack.depth - 1, end_ns, span_flag::open_at_end, stack.shared->os_id);
         }
-        if (stack.shared->touched_depth >= stack.depth) stack.shared->touched_depth = stack.depth - 1;
+        if (stack.shared->touched_depth >= stack.depth)
+          stack.shared->touched_depth = stack.depth - 1;
       }
       set_current(stack);
     });

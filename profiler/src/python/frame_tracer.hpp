@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The frame tracer keeps, for each thread, a shadow of its Python stack, fed by an event source: the
-// interpreter's monitoring (3.12 and later) or its profile hook (before). In the mode `entry` a frame
-// is recorded when an op, a range or a mark began under it, in the mode `calls` always.
+// The frame tracer keeps, for each thread, a shadow of its Python stack, fed by an event source:
+// the interpreter's monitoring (3.12 and later) or its profile hook (before). In the mode `entry` a
+// frame is recorded when an op, a range or a mark began under it, in the mode `calls` always.
 #pragma once
-
-#include "python/py_object.hpp"
 
 #include <cstdint>
 #include <string>
 
 #include "collect/runtime.h"
+#include "python/py_object.hpp"
 
 namespace opscope::python {
 

@@ -25,7 +25,8 @@ PyObject* on_leave(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
 PyObject* on_call(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   if (count > 2) {
     const long offset = PyLong_AsLong(arguments[1]);
-    tracer::enter_c(reinterpret_cast<PyCodeObject*>(arguments[0]), static_cast<int>(offset), arguments[2]);
+    tracer::enter_c(reinterpret_cast<PyCodeObject*>(arguments[0]), static_cast<int>(offset),
+                    arguments[2]);
   }
   Py_RETURN_NONE;
 }
@@ -37,8 +38,8 @@ PyObject* on_c_return(PyObject*, PyObject* const*, Py_ssize_t) {
 
 template <PyObject* (*Callback)(PyObject*, PyObject* const*, Py_ssize_t)>
 PyMethodDef definition(const char* name) {
-  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(Callback)), METH_FASTCALL,
-          nullptr};
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(Callback)),
+          METH_FASTCALL, nullptr};
 }
 
 /// An event of sys.monitoring.events and who hears of it.
@@ -88,9 +89,10 @@ long subscribe(PyObject* module, bool on) {
   for (subscription& item : subscriptions()) {
     if (item.calls_only && !with_calls) continue;
     const owned number = attribute(events.get(), item.event);
-    const owned callback = on ? owned{PyCFunction_New(&item.callback, nullptr)} : owned::borrow(Py_None);
-    const owned before{number && callback ? PyObject_CallMethod(module, "register_callback", "iOO", tool,
-                                                                number.get(), callback.get())
+    const owned callback =
+        on ? owned{PyCFunction_New(&item.callback, nullptr)} : owned::borrow(Py_None);
+    const owned before{number && callback ? PyObject_CallMethod(module, "register_callback", "iOO",
+                                                                tool, number.get(), callback.get())
                                           : nullptr};
     if (!before) {
       PyErr_Clear();

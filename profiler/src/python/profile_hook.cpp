@@ -25,8 +25,12 @@ int on_event(PyObject*, PyFrameObject* frame, int what, PyObject* argument) {
   const owned code{reinterpret_cast<PyObject*>(PyFrame_GetCode(frame))};
   auto* code_object = reinterpret_cast<PyCodeObject*>(code.get());
   switch (what) {
-    case PyTrace_CALL: tracer::enter(code_object, frame); break;
-    case PyTrace_RETURN: tracer::leave(code_object); break;
+    case PyTrace_CALL:
+      tracer::enter(code_object, frame);
+      break;
+    case PyTrace_RETURN:
+      tracer::leave(code_object);
+      break;
     case PyTrace_C_CALL:
       if (with_calls) tracer::enter_c(code_object, offset_of(frame), argument);
       break;
@@ -34,7 +38,8 @@ int on_event(PyObject*, PyFrameObject* frame, int what, PyObject* argument) {
     case PyTrace_C_EXCEPTION:
       if (with_calls) tracer::leave_c();
       break;
-    default: break;
+    default:
+      break;
   }
   return 0;
 }
@@ -57,7 +62,8 @@ PyMethodDef first_event{"opscope_first_event", on_first_event, METH_VARARGS, nul
 /// threading.setprofile(function), which later threads begin with.
 void set_for_new_threads(PyObject* function) {
   const owned threading{PyImport_ImportModule("threading")};
-  const owned done{threading ? PyObject_CallMethod(threading.get(), "setprofile", "O", function) : nullptr};
+  const owned done{threading ? PyObject_CallMethod(threading.get(), "setprofile", "O", function)
+                             : nullptr};
   if (!done) PyErr_Clear();
 }
 
@@ -74,7 +80,8 @@ void for_each_thread(Visit&& visit) {
 
 bool event_source::attach(bool calls, std::string& why) {
   bool taken = false;
-  for_each_thread([&](PyThreadState* thread) { taken = taken || thread->c_profilefunc != nullptr; });
+  for_each_thread(
+      [&](PyThreadState* thread) { taken = taken || thread->c_profilefunc != nullptr; });
   if (taken) {
     why = "the program has a sys.setprofile function of its own (unset it, or use Python 3.12)";
     return false;
@@ -90,7 +97,8 @@ bool event_source::attach(bool calls, std::string& why) {
 
 void event_source::detach() noexcept {
   for_each_thread([](PyThreadState* thread) {
-    if (thread->c_profilefunc == on_event && _PyEval_SetProfile(thread, nullptr, nullptr) < 0) PyErr_Clear();
+    if (thread->c_profilefunc == on_event && _PyEval_SetProfile(thread, nullptr, nullptr) < 0)
+      PyErr_Clear();
   });
   set_for_new_threads(Py_None);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an op's arguments and results say about it: shapes and types as PyTorch's own profiler writes
-// them, and the bytes that it must at least read and write. No allocation: the arguments of a
-// thread's open ops stand in one fixed arena, which is used like a stack.
+// What an op's arguments and results say about it: shapes and types as PyTorch's own profiler
+// writes them, and the bytes that it must at least read and write. No allocation: the arguments of
+// a thread's open ops stand in one fixed arena, which is used like a stack.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -46,7 +46,8 @@ class argument_arena {
   }
 
   /// Appends an argument; false when there is no room. `sizes` may be nullptr.
-  bool append(const std::int64_t* sizes, std::size_t rank, bool list_item, const char* type) noexcept;
+  bool append(const std::int64_t* sizes, std::size_t rank, bool list_item,
+              const char* type) noexcept;
 
  private:
   std::array<opscope_argument, 2048> arguments_;

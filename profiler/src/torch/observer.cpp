@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The op observer: two RecordFunction callbacks, one that reads inputs and outputs and one that does
-// not, registered when the library is loaded and disabled until a session enables one of them (a
-// disabled callback costs an op nothing). They are never removed and the library is never unloaded,
-// because PyTorch caches the pointers. A start callback returns no context object, which would be a
-// heap allocation: what is open stands on a stack of the thread and is found by the RecordFunction's
-// address. An op that ends on another thread than it began on (asynchronous) is looked for there.
+// The op observer: two RecordFunction callbacks, one that reads inputs and outputs and one that
+// does not, registered when the library is loaded and disabled until a session enables one of them
+// (a disabled callback costs an op nothing). They are never removed and the library is never
+// unloaded, because PyTorch caches the pointers. A start callback returns no context object, which
+// would be a heap allocation: what is open stands on a stack of the thread and is found by the
+// RecordFunction's address. An op that ends on another thread than it began on (asynchronous) is
+// looked for there.
 #include <ATen/Version.h>
 #include <ATen/record_function.h>
 #include <torch/version.h>
@@ -125,7 +126,8 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function
   return nullptr;
 }
 
-void read_outputs(const at::RecordFunction& function, thread_ops& mine, opscope_op_event& event) noexcept try {
+void read_outputs(const at::RecordFunction& function, thread_ops& mine,
+                  opscope_op_event& event) noexcept try {
   const byte_count outputs = count_bytes(function.outputs(), mine.seen);
   event.output_bytes = outputs.bytes;
   if (!outputs.known) event.flags &= ~opscope::op::has_bytes;
@@ -215,7 +217,8 @@ void on_end(const at::RecordFunction& function, at::ObserverContext*) noexcept {
   }
 }
 
-int start_layer(const opscope_session_options* options, char* error, std::size_t size) noexcept try {
+int start_layer(const opscope_session_options* options, char* error, std::size_t size) noexcept
+    try {
   if (options->no_ops != 0) return 0;
   observer_state& state = self();
   state.shapes = options->shapes != 0;
@@ -278,7 +281,8 @@ __attribute__((constructor)) void attach() noexcept try {
   const std::string running = running_version();
   if (running != TORCH_VERSION) {
     state.error = "ops are not recorded: opscope was built for torch " TORCH_VERSION
-                  " and this process runs torch " + running + " (install one that matches the other)";
+                  " and this process runs torch " +
+                  running + " (install one that matches the other)";
     return;
   }
   client::lookup found = client::find_runtime();
