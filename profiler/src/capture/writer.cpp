@@ -126,7 +126,7 @@ class writer::state {
   void append_rows(std::span<Row> rows) {
     if (rows.empty()) return;
     flush_texts();
-    std::sort(rows.begin(), rows.end(), row_order{});
+    std::stable_sort(rows.begin(), rows.end(), row_order{});
     const std::size_t most = target_raw_size / sizeof(Row);
     while (!rows.empty()) {
       const auto part = rows.first(std::min(most, rows.size()));

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/writer.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <functional>
+
+#include "capture/reader.hpp"
+#include "opscope/error.hpp"
+#include "support/rows.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace opscope::capture {
+namespace {
+
+using test::make_row;
+
+std::string message_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const error& failed) {
+    return failed.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(writer, never_shows_a_partial_file_under_the_final_name) {
+  const test::temporary_folder folder;
+  writer to{folder / "a.opscope", false, "{}"};
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.opscope"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "a.opscope.partial"));
+  to.close(timestamp{1}, {});
+  EXPECT_TRUE(std::filesystem::exists(folder / "a.opscope"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.opscope.partial"));
+}
+
+TEST(writer, refuses_an_existing_output_unless_forced) {
+  const test::temporary_folder folder;
+  std::ofstream{folder / "a.opscope"} << "precious";
+  const auto message = message_of([&] { writer{folder / "a.opscope", false, "{}"}; });
+  EXPECT_NE(message.find("exists (remove it, or use force)"), std::string::npos) << message;
+
+  writer forced{folder / "a.opscope", true, "{}"};
+  EXPECT_EQ(std::filesystem::file_size(folder / "a.opscope"), 8U) << "replaced before it is whole";
+  forced.close(timestamp{1}, {});
+  EXPECT_TRUE(capture::open(folder / "a.opscope").ok());
+}
+
+TEST(writer, refuses_a_file_that_another_writer_has_open) {
+  const test::temporary_folder folder;
+  const writer first{folder / "a.opscope", false, "{}"};
+  const auto message = message_of([&] { writer{folder / "a.opscope", true, "{}"}; });
+  EXPECT_NE(message.find("another process is writing it"), std::string::npos) << message;
+}
+
+TEST(writer, says_why_an_output_cannot_be_written_and_what_to_do) {
+  const auto message = message_of([] { writer{"/proc/nowhere/a.opscope", false, "{}"}; });
+  EXPECT_EQ(message,
+            "cannot create '/proc/nowhere/a.opscope': No such file or directory (create the "
+            "folder first)");
+}
+
+TEST(writer, reports_a_full_disk_at_the_start) {
+  const test::temporary_folder folder;
+  std::filesystem::create_symlink("/dev/full", folder / "a.opscope.partial");
+  const auto message = message_of([&] { writer{folder / "a.opscope", true, "{}"}; });
+  EXPECT_NE(message.find("No space left on device (free some space"), std::string::npos) << message;
+}
+
+TEST(writer, keeps_what_was_written_before_the_disk_refused) {
+  const test::temporary_folder folder;
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    writer to{folder / "a.opscope", false, R"({"start_ns":"1"})"};
+    std::vector<op> rows{make_row<op>(1, 2)};
+    to.append(std::span{rows});
+    const rlimit limit{to.bytes_written() + 100, to.bytes_written() + 100};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    std::vector<op> more;
+    for (int i = 0; i < 1000; ++i) {
+      more.push_back(make_row<op>(i * 7919, i * 104729, static_cast<std::uint8_t>(i)));
+    }
+    const auto message = message_of([&] { to.append(std::span{more}); });
+    _exit(message.find("ulimit -f") == std::string::npos ? 1 : 0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  const auto read = capture::open(folder / "a.opscope.partial");
+  ASSERT_TRUE(read.ok());
+  EXPECT_TRUE(read.value().recovered());
+  EXPECT_EQ(test::all<op>(read.value()).size(), 1U);
+  EXPECT_EQ(read.value().collected().count(outcome::skipped, "cpu_op"), 0U);
+}
+
+TEST(writer, discard_leaves_nothing) {
+  const test::temporary_folder folder;
+  writer to{folder / "a.opscope", false, "{}"};
+  to.discard();
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(writer, refuses_a_document_above_the_limit_of_a_segment) {
+  const test::temporary_folder folder;
+  writer to{folder / "a.opscope", false, "{}"};
+  const std::string large(65U << 20, 'x');
+  EXPECT_NE(message_of([&] { to.document("large", large); }).find("above the limit"),
+            std::string::npos);
+  to.close(timestamp{1}, {});
+  EXPECT_TRUE(capture::open(folder / "a.opscope").ok());
+}
+
+}  // namespace
+}  // namespace opscope::capture
