@@ -69,6 +69,9 @@ class collecting_sink final : public collect::activity_sink {
     return names_.at(static_cast<std::size_t>(id));
   }
 
+  /// Keeps every delivering thread waiting for as long as the lock lives.
+  [[nodiscard]] std::unique_lock<std::mutex> hold() { return std::unique_lock{mutex_}; }
+
   /// Times that a name was handed over, known or not.
   [[nodiscard]] std::size_t interned() const noexcept { return interned_; }
 

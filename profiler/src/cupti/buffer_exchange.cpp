@@ -30,7 +30,6 @@ void buffer_exchange::register_with(const api& cupti) {
 void buffer_exchange::open(std::size_t limit_bytes) {
   const std::scoped_lock lock{mutex_};
   limit_ = std::max<std::size_t>(limit_bytes / buffer_bytes, 2);
-  refused_ = 0;
   open_ = true;
   // Room for every buffer there can be, so that CUPTI's callbacks never allocate for the lists.
   queue_.reserve(std::max(limit_, allocated_));
@@ -46,6 +45,12 @@ void buffer_exchange::open(std::size_t limit_bytes) {
 void buffer_exchange::close() noexcept {
   const std::scoped_lock lock{mutex_};
   open_ = false;
+  // What the session needed beyond the usual goes back; buffers that CUPTI holds are not touched.
+  while (ready_.size() > ready_buffers) {
+    std::free(ready_.back());
+    ready_.pop_back();
+    --allocated_;
+  }
   changed_.notify_all();
 }
 
@@ -74,20 +79,15 @@ void buffer_exchange::wait_until_read(std::chrono::milliseconds longest) {
   changed_.wait_for(lock, longest, [this] { return (queue_.empty() && reading_ == 0) || !open_; });
 }
 
-std::uint64_t buffer_exchange::refused() const noexcept {
-  const std::scoped_lock lock{mutex_};
-  return refused_;
-}
-
 std::uint8_t* buffer_exchange::lend() noexcept {
   const std::scoped_lock lock{mutex_};
-  if (!open_) {
+  const std::size_t lent = allocated_ - ready_.size();
+  if (!open_ || lent >= limit_) {
     return nullptr;
   }
   if (ready_.empty()) {
-    std::uint8_t* fresh = allocated_ < limit_ ? allocate() : nullptr;
+    std::uint8_t* fresh = allocate();
     allocated_ += fresh != nullptr ? 1 : 0;
-    refused_ += fresh == nullptr ? 1 : 0;
     return fresh;
   }
   std::uint8_t* data = ready_.back();

@@ -60,9 +60,6 @@ class buffer_exchange {
   /// Waits until the queue is empty and every taken buffer recycled, at most `longest`.
   void wait_until_read(std::chrono::milliseconds longest);
 
-  /// Times that CUPTI asked for a buffer and got none since `open`: it drops records then.
-  [[nodiscard]] std::uint64_t refused() const noexcept;
-
  private:
   buffer_exchange() = default;
   ~buffer_exchange() = default;
@@ -79,10 +76,9 @@ class buffer_exchange {
   std::condition_variable changed_;
   std::vector<std::uint8_t*> ready_;
   std::vector<filled_buffer> queue_;
-  std::size_t limit_ = 0;      ///< buffers that may exist
+  std::size_t limit_ = 0;      ///< buffers that may be out at a time
   std::size_t allocated_ = 0;  ///< buffers that exist
   std::size_t reading_ = 0;    ///< taken and not yet recycled
-  std::uint64_t refused_ = 0;
   bool open_ = false;
 };
 
