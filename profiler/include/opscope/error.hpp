@@ -3,10 +3,12 @@
 
 #include <stdexcept>
 
+#include "opscope/visibility.hpp"
+
 namespace opscope {
 
 /// What opscope throws. `what()` is one line: what failed, why, and what to do about it.
-class error : public std::runtime_error {
+class OPSCOPE_PUBLIC error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };

@@ -13,6 +13,19 @@ void notes::clear() noexcept {
   ledger_ = {};
   documents_.clear();
   warned_.clear();
+  new_thread_names_.merge(std::map{thread_names_});
+}
+
+void notes::name_thread(std::uint32_t os_id, std::string_view name) noexcept try {
+  const std::lock_guard hold{mutex_};
+  thread_names_.insert_or_assign(os_id, std::string{name});
+  new_thread_names_.insert_or_assign(os_id, std::string{name});
+} catch (...) {  // without memory the thread keeps the name that the system has
+}
+
+std::map<std::uint32_t, std::string> notes::take_thread_names() noexcept {
+  const std::lock_guard hold{mutex_};
+  return std::exchange(new_thread_names_, {});
 }
 
 void notes::account(outcome what, std::string_view record, std::uint64_t count) noexcept try {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -20,7 +22,7 @@ class notes {
     std::string json;
   };
 
-  /// Forgets the last session's notes.
+  /// Forgets the last session's notes; thread names stay.
   void clear() noexcept;
 
   void account(outcome what, std::string_view record, std::uint64_t count) noexcept;
@@ -29,6 +31,12 @@ class notes {
   /// Prints `opscope: warning: <line>` on stderr and adds a document `warning`, once per line and
   /// session.
   void warn(std::string_view line) noexcept;
+
+  /// Names a thread for this session and those to come; the last name wins.
+  void name_thread(std::uint32_t os_id, std::string_view name) noexcept;
+
+  /// Hands over the thread names that came since the last call; after clear(), all of them.
+  [[nodiscard]] std::map<std::uint32_t, std::string> take_thread_names() noexcept;
 
   /// Hands over the documents that came since the last call.
   [[nodiscard]] std::vector<document> take_documents() noexcept;
@@ -42,6 +50,8 @@ class notes {
   ledger ledger_;
   std::vector<document> documents_;
   std::set<std::string, std::less<>> warned_;
+  std::map<std::uint32_t, std::string> thread_names_;
+  std::map<std::uint32_t, std::string> new_thread_names_;
 };
 
 }  // namespace opscope::collect

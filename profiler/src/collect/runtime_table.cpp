@@ -161,6 +161,10 @@ const char* machine_json() noexcept try { return self().machine(); } catch (...)
   return "{}";
 }
 
+void name_thread(uint32_t os_id, const char* name) noexcept {
+  if (name != nullptr) self().told.name_thread(os_id, name);
+}
+
 int cupti_touched() noexcept { return self().make().touched() ? 1 : 0; }
 
 opscope_runtime make_table() noexcept {
@@ -193,6 +197,7 @@ opscope_runtime make_table() noexcept {
   table.session_path = session_path;
   table.machine_json = machine_json;
   table.cupti_touched = cupti_touched;
+  table.name_thread = name_thread;
   return table;
 }
 

@@ -109,6 +109,10 @@ void writer_loop::pass() {
   held_after_pass_ = from_.pool.in_use();
   from_.sink.drain(to_);
   watch_clock();
+  for (const auto& [os_id, name] : from_.told.take_thread_names()) {
+    to_.add(thread_info{timestamp{static_cast<std::int64_t>(now_ns())}, thread_id{os_id},
+                        to_.intern(name)});
+  }
   for (const auto& document : from_.told.take_documents()) {
     to_.document(document.name, document.json);
   }

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What happens to a process happens to its capture: kill, fork, exit, a full disk, ending threads.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "support/rows.hpp"
+#include "support/runtime_session.hpp"
+
+namespace opscope::collect {
+namespace {
+
+using test::all;
+using test::op_event;
+using test::runtime_session;
+
+/// Runs `body` in a child process and gives its wait status.
+int in_child(const std::function<void()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    body();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+void emit_op(const runtime_session& session, const char* name) {
+  const auto event = op_event(name, 1, 2);
+  session.runtime.op(&event);
+}
+
+result<capture::capture> open(const std::filesystem::path& path) {
+  return capture::capture::open(path);
+}
+
+TEST(process, killed_in_a_session_leaves_a_capture_up_to_the_last_segment) {
+  const test::temporary_folder folder;
+  const std::string path = folder / "a.opscope";
+  const int status = in_child([&path] {
+    runtime_session session;
+    session.options.output = path.c_str();
+    if (!session.start().empty()) _exit(3);
+    for (int i = 0; i < 1000; ++i) emit_op(session, "aten::add");
+    usleep(500'000);  // several times the writer's interval
+    kill(getpid(), SIGKILL);
+  });
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_FALSE(std::filesystem::exists(path));
+  const auto read = open(path + ".partial");
+  ASSERT_TRUE(read.ok());
+  EXPECT_TRUE(read.value().recovered());
+  EXPECT_EQ(read.value().count(record_kind::op), 1000U);
+  EXPECT_EQ(read.value().collected().count(outcome::delivered, "cpu_op"), 1000U);
+}
+
+TEST(process, exit_without_a_stop_closes_the_capture) {
+  const test::temporary_folder folder;
+  const std::string path = folder / "a.opscope";
+  const int status = in_child([&path] {
+    auto* session = new runtime_session;  // its destructor, which stops, never runs
+    session->options.output = path.c_str();
+    if (!session->start().empty()) _exit(3);
+    emit_op(*session, "aten::add");
+    std::exit(0);
+  });
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  const auto read = open(path);
+  ASSERT_TRUE(read.ok());
+  EXPECT_FALSE(read.value().recovered());
+  EXPECT_EQ(read.value().count(record_kind::op), 1U);
+}
+
+TEST(process, a_forked_child_does_not_write_into_its_parents_capture) {
+  runtime_session session;
+  ASSERT_EQ(session.start(), "");
+  emit_op(session, "parent");
+  const int status = in_child([&session] {
+    if (*session.runtime.recording != 0) _exit(3);
+    emit_op(session, "child");
+    if (session.runtime.session_stop(nullptr, 0) == 0) _exit(4);
+  });
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  emit_op(session, "parent");
+  const auto read = session.finish();
+  EXPECT_EQ(read.count(record_kind::op), 2U);
+  EXPECT_FALSE(read.recovered());
+}
+
+TEST(process, a_forked_child_may_record_for_itself) {
+  runtime_session session;
+  ASSERT_EQ(session.start(), "");
+  const std::string path = session.folder / "child.opscope";
+  const int status = in_child([&] {
+    session.options.output = path.c_str();
+    if (!session.start().empty()) _exit(3);
+    emit_op(session, "child");
+    if (!session.stop().empty()) _exit(4);
+  });
+  ASSERT_EQ(WEXITSTATUS(status), 0);
+  const auto read = open(path);
+  ASSERT_TRUE(read.ok());
+  const auto ops = all<op>(read.value());
+  ASSERT_EQ(ops.size(), 1U);
+  EXPECT_EQ(read.value().text(ops[0].name), "child");
+  EXPECT_EQ(session.stop(), "");
+}
+
+TEST(process, a_disk_that_fills_up_is_reported_and_the_partial_file_stays) {
+  const test::temporary_folder folder;
+  const std::string path = folder / "a.opscope";
+  const int status = in_child([&path] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    runtime_session session;
+    session.options.output = path.c_str();
+    if (!session.start().empty()) _exit(3);
+    emit_op(session, "aten::add");
+    session.runtime.session_flush();
+    const auto size = std::filesystem::file_size(path + ".partial");
+    const rlimit limit{size + 16, size + 16};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    for (int i = 0; i < 1000; ++i) emit_op(session, "aten::mul");
+    const std::string reason = session.stop();
+    if (reason.find("ulimit -f") == std::string::npos) _exit(4);
+    if (reason.find(".partial'") == std::string::npos) _exit(5);
+  });
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  const auto read = open(path + ".partial");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read.value().count(record_kind::op), 1U);
+}
+
+TEST(process, the_events_of_an_ended_thread_are_kept) {
+  runtime_session session;
+  ASSERT_EQ(session.start(), "");
+  for (int i = 0; i < 200; ++i) {
+    std::thread{[&session] { emit_op(session, "aten::add"); }}.join();
+  }
+  const auto read = session.finish();
+  EXPECT_EQ(read.count(record_kind::op), 200U);
+  EXPECT_EQ(read.count(record_kind::thread_info), 200U);
+}
+
+TEST(process, threads_that_end_without_a_session_leave_nothing_for_the_next) {
+  runtime_session session;
+  for (int i = 0; i < 50; ++i) {
+    std::thread{[&session] { static_cast<void>(session.runtime.thread()); }}.join();
+  }
+  ASSERT_EQ(session.start(), "");
+  EXPECT_EQ(session.finish().count(record_kind::thread_info), 0U);
+}
+
+TEST(process, signals_are_delivered_to_the_programs_own_threads) {
+  static std::atomic<pid_t> handled_by{0};
+  runtime_session session;
+  ASSERT_EQ(session.start(), "");
+  const auto before = std::signal(SIGUSR1, [](int) { handled_by = gettid(); });
+  for (int i = 0; i < 20; ++i) {
+    kill(getpid(), SIGUSR1);
+    EXPECT_EQ(handled_by, gettid());
+  }
+  std::signal(SIGUSR1, before);
+}
+
+}  // namespace
+}  // namespace opscope::collect
