@@ -25,6 +25,7 @@
 #include <thread>
 #include <vector>
 
+#include "collect/quiet_thread.hpp"
 #include "cupti/buffer_exchange.hpp"
 #include "cupti/clock.hpp"
 #include "cupti/cupti_error.hpp"
@@ -112,7 +113,7 @@ class activity_session {
           "cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER)");
     exchange_.register_with(cupti_);
     exchange_.open(config.buffer_bytes);
-    decoder_ = std::thread{[this] { decode_until_closed(); }};
+    decoder_ = collect::quiet_thread("opscope-gpu", [this] { decode_until_closed(); });
   }
 
   void enable(const collect::activity_config& config) {
@@ -146,15 +147,35 @@ class activity_session {
     enabled_.push_back(kind);
   }
 
+  /// A function that this CUPTI lists but does not record is said, not fatal: the others are.
   void enable_functions() {
-    runtime_functions_ = traced_functions(cupti_, CUPTI_CB_DOMAIN_RUNTIME_API);
-    for (const auto id : runtime_functions_) {
-      check(cupti_.activity_enable_runtime_api(id, 1), "cuptiActivityEnableRuntimeApi");
+    std::string refused;
+    const auto enable_some = [&](CUpti_CallbackDomain domain, auto enable_one) {
+      std::vector<CUpti_CallbackId> taken;
+      for (const auto id : traced_functions(cupti_, domain)) {
+        if (enable_one(id, 1) == CUPTI_SUCCESS) {
+          taken.push_back(id);
+        } else {
+          const char* name = nullptr;
+          cupti_.get_callback_name(domain, id, &name);
+          refused += (refused.empty() ? "" : ", ") + std::string{name != nullptr ? name : "?"};
+        }
+      }
+      return taken;
+    };
+    runtime_functions_ =
+        enable_some(CUPTI_CB_DOMAIN_RUNTIME_API, cupti_.activity_enable_runtime_api);
+    driver_functions_ = enable_some(CUPTI_CB_DOMAIN_DRIVER_API, cupti_.activity_enable_driver_api);
+    if (runtime_functions_.empty() || driver_functions_.empty()) {
+      throw cupti_error(CUPTI_ERROR_NOT_SUPPORTED, "cuptiActivityEnableRuntimeApi");
     }
-    driver_functions_ = traced_functions(cupti_, CUPTI_CB_DOMAIN_DRIVER_API);
-    for (const auto id : driver_functions_) {
-      check(cupti_.activity_enable_driver_api(id, 1), "cuptiActivityEnableDriverApi");
+    if (!refused.empty()) {
+      warn("CUPTI does not record these functions: " + refused);
     }
+  }
+
+  void warn(const std::string& line) {
+    sink_.document("warning", text_of(nlohmann::json{{"text", line}}));
   }
 
   void describe() {
@@ -182,10 +203,9 @@ class activity_session {
                                {"clock_offset_ns", offset->count()}};
     sink_.document("cupti", text_of(facts));
     if (!same) {
-      sink_.document("warning",
-                     text_of("CUPTI's clock is " + std::to_string(offset->count()) +
-                             " ns away from CLOCK_REALTIME: GPU rows are not in line with host "
-                             "rows (run on Linux outside WSL)"));
+      warn("CUPTI's clock is " + std::to_string(offset->count()) +
+           " ns away from CLOCK_REALTIME: GPU rows are not in line with host rows (run on Linux "
+           "outside WSL)");
     }
   }
 

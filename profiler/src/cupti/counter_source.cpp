@@ -195,9 +195,10 @@ class counter_session {
       return;
     }
     try {
-      sink_.document("warning",
-                     nlohmann::json("counters stopped: " + std::string{failure.what()})
-                         .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+      sink_.document(
+          "warning",
+          nlohmann::json{{"text", "counters stopped: " + std::string{failure.what()}}}.dump(
+              -1, ' ', false, nlohmann::json::error_handler_t::replace));
     } catch (const std::exception&) {
       sink_.account(outcome::dropped, "document", 1);
     }
