@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.hpp"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/TensorIterator.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/empty_strided.h>
+#ifdef OPSCOPE_WITH_CUDA
+#include <ATen/cuda/EmptyTensor.h>
+#endif
 
 namespace opscope::ops {
 namespace {
@@ -23,6 +25,14 @@ at::Tensor with_layout_of(const at::Tensor& tensor, const at::Tensor& output) {
   if (same_layout(tensor, output)) return tensor;
   at::Tensor copy = at::empty_strided(output.sizes(), output.strides(), output.options());
   return copy.copy_(tensor);
+}
+
+/// Without the dispatcher, as the builtin operators allocate: an allocation is no op in a trace.
+at::Tensor allocate_contiguous(const at::Tensor& like) {
+#ifdef OPSCOPE_WITH_CUDA
+  if (like.is_cuda()) return at::detail::empty_cuda(like.sizes(), like.options());
+#endif
+  return at::detail::empty_cpu(like.sizes(), like.options());
 }
 
 }  // namespace
@@ -51,7 +61,7 @@ kernels::dtype element_type(std::string_view op, at::ScalarType type) {
 }
 
 unary_call lay_out(const at::Tensor& input) {
-  if (input.is_contiguous()) return {input, at::empty(input.sizes(), input.options())};
+  if (input.is_contiguous()) return {input, allocate_contiguous(input)};
   at::Tensor output;
   at::TensorIterator iterator = at::TensorIterator::unary_op(output, input);
   output = iterator.output();
@@ -64,7 +74,7 @@ binary_call lay_out(const at::Tensor& first, const at::Tensor& second) {
               second.device());
   if (first.is_contiguous() && second.is_contiguous() && first.sizes() == second.sizes() &&
       first.scalar_type() == second.scalar_type()) {
-    return {first, second, at::empty(first.sizes(), first.options())};
+    return {first, second, allocate_contiguous(first)};
   }
   at::Tensor output;
   at::TensorIterator iterator = at::TensorIterator::binary_op(output, first, second);

@@ -16,6 +16,7 @@
 
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "gelu_ops.hpp"
 
@@ -52,6 +53,50 @@ at::Tensor second_order_term(const at::Tensor& direction, const at::Tensor& grad
   return result.to(self.scalar_type());
 }
 
+using ivalues = std::vector<c10::IValue>;
+
+variable_list gelu_node_gradients(const variable_list& grads, const at::Tensor& self,
+                                  const std::string& approximate) {
+  if (!grads[0].defined()) return {at::Tensor()};
+  return {gelu_backward_handle().call(grads[0], self, approximate)};
+}
+
+/// What each gradient of gelu_backward is wanted for.
+struct wanted_gradients {
+  bool grad_output;
+  bool self;
+};
+
+variable_list gelu_backward_node_gradients(const variable_list& grads, wanted_gradients wanted,
+                                           const at::Tensor& grad_output, const at::Tensor& self,
+                                           const std::string& approximate) {
+  variable_list result(2);
+  if (!grads[0].defined()) return result;
+  if (wanted.grad_output) result[0] = gelu_backward_handle().call(grads[0], self, approximate);
+  if (wanted.self) result[1] = second_order_term(grads[0], grad_output, self, approximate);
+  return result;
+}
+
+/// Puts a node's computation, as a function of its gradients and `arguments`, into the graph that
+/// compiled autograd records. Gradients are placeholders without a shape there, so the computation
+/// itself must not run.
+variable_list record(const Node& node, SwapSavedVariables& saved, const variable_list& grads,
+                     torch::dynamo::autograd::functional_apply_t function,
+                     const ivalues& arguments) {
+  const auto& interface = torch::dynamo::autograd::getPyCompilerInterface();
+  std::vector<at::TypePtr> types;
+  for (const c10::IValue& argument : arguments) {
+    types.push_back(argument.isTensor() ? at::TensorType::get() : argument.type());
+  }
+  const std::string name = interface->bind_function(saved.get_py_compiler(), node.name(),
+                                                    std::move(function), types, true);
+  using packer = torch::dynamo::autograd::IValuePacker<
+      std::vector<std::optional<torch::autograd::InputMetadata>>>;
+  return interface->call_function(
+      saved.get_py_compiler(), "apply_functional", name, grads, arguments,
+      packer::pack(torch::dynamo::autograd::get_input_metadata(node.next_edges())));
+}
+
 /// Backward of opscope::gelu.
 struct gelu_node final : Node {
   SavedVariable self;
@@ -59,8 +104,7 @@ struct gelu_node final : Node {
 
   variable_list apply(variable_list&& grads) override {
     const std::lock_guard lock(mutex_);
-    if (!grads[0].defined()) return {at::Tensor()};
-    return {gelu_backward_handle().call(grads[0], self.unpack(), approximate)};
+    return gelu_node_gradients(grads, self.unpack(), approximate);
   }
 
   std::string name() const override { return "OpscopeGeluBackward"; }
@@ -77,7 +121,10 @@ struct gelu_node final : Node {
 
   variable_list apply_with_saved(const variable_list& grads, SwapSavedVariables& saved) override {
     saved.before(self);
-    variable_list result = apply(variable_list(grads));
+    const auto function = [](const variable_list& inputs, const ivalues& arguments) {
+      return gelu_node_gradients(inputs, arguments[0].toTensor(), arguments[1].toStringRef());
+    };
+    variable_list result = record(*this, saved, grads, function, {self.unpack(), approximate});
     saved.after(self);
     return result;
   }
@@ -89,18 +136,14 @@ struct gelu_backward_node final : Node {
   SavedVariable self;
   std::string approximate;
 
+  wanted_gradients wanted() const {
+    return {task_should_compute_output(0), task_should_compute_output(1)};
+  }
+
   variable_list apply(variable_list&& grads) override {
     const std::lock_guard lock(mutex_);
-    variable_list result(2);
-    if (!grads[0].defined()) return result;
-    const at::Tensor x = self.unpack();
-    if (task_should_compute_output(0)) {
-      result[0] = gelu_backward_handle().call(grads[0], x, approximate);
-    }
-    if (task_should_compute_output(1)) {
-      result[1] = second_order_term(grads[0], grad_output.unpack(), x, approximate);
-    }
-    return result;
+    return gelu_backward_node_gradients(grads, wanted(), grad_output.unpack(), self.unpack(),
+                                        approximate);
   }
 
   std::string name() const override { return "OpscopeGeluBackwardBackward"; }
@@ -120,7 +163,14 @@ struct gelu_backward_node final : Node {
   variable_list apply_with_saved(const variable_list& grads, SwapSavedVariables& saved) override {
     saved.before(grad_output);
     saved.before(self);
-    variable_list result = apply(variable_list(grads));
+    const auto function = [](const variable_list& inputs, const ivalues& arguments) {
+      return gelu_backward_node_gradients(inputs, {arguments[0].toBool(), arguments[1].toBool()},
+                                          arguments[2].toTensor(), arguments[3].toTensor(),
+                                          arguments[4].toStringRef());
+    };
+    variable_list result = record(
+        *this, saved, grads, function,
+        {wanted().grad_output, wanted().self, grad_output.unpack(), self.unpack(), approximate});
     saved.after(grad_output);
     saved.after(self);
     return result;

@@ -8,9 +8,8 @@ mode, under autograd of any order and in either mode, and under ``torch.compile`
 from __future__ import annotations
 
 import torch
-from torch import Tensor
-
 from opscope.ops import _library
+from torch import Tensor
 
 _library.load()
 
