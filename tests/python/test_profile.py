@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The profiling context: what it records, and that it never harms its block."""
+
+import gzip
+import json
+import os
+import threading
+import warnings
+from pathlib import Path
+
+import opscope
+import pytest
+import torch
+
+
+def names(capture: opscope.Capture, category: str) -> list[str]:
+    return [
+        event["name"]
+        for event in capture.events()
+        if event.get("ph") == "X" and event.get("cat") == category
+    ]
+
+
+@pytest.fixture
+def x() -> torch.Tensor:
+    return torch.randn(64, 64)
+
+
+def test_records_every_op_of_the_block_and_none_outside(x: torch.Tensor, tmp_path: Path) -> None:
+    torch.sin(x)
+    with opscope.profile(tmp_path / "a.opscope") as p:
+        for _ in range(3):
+            torch.cos(x)
+    torch.sin(x)
+    ops = names(p, "cpu_op")
+    assert ops.count("aten::cos") == 3
+    assert "aten::sin" not in ops
+    assert p.path == tmp_path / "a.opscope"
+    assert p.ledger["dropped"] == {}
+    assert p.ledger["delivered"]["cpu_op"] >= 3
+
+
+def test_results_are_the_same_as_without_a_profile(x: torch.Tensor) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU())
+    expected = model(x)
+    with opscope.profile(python="calls", shapes=True):
+        actual = model(x)
+    assert torch.equal(actual, expected)
+
+
+def test_summary_counts_calls_and_gives_documents(x: torch.Tensor) -> None:
+    with opscope.profile(shapes=True) as p:
+        torch.cos(x)
+        torch.cos(x)
+    table = p.summary(by="op")
+    document = table.to_dict()
+    assert document["schema"] == "opscope.summary/1"
+    row = next(row for row in document["rows"] if row["name"] == "aten::cos")
+    assert (row.get("calls") or row.get("count")) == 2
+    assert "aten::cos" in str(table)
+
+
+def test_shapes_are_recorded_when_asked_for(x: torch.Tensor) -> None:
+    for shapes in (False, True):
+        with opscope.profile(shapes=shapes) as p:
+            torch.cos(x)
+        event = next(event for event in p.events() if event["name"] == "aten::cos")
+        assert ("Input Dims" in event["args"]) is shapes
+    assert event["args"]["Input Dims"][0] == [64, 64]
+
+
+def test_python_calls_show_the_function_that_called(x: torch.Tensor) -> None:
+    def my_layer() -> torch.Tensor:
+        return torch.cos(x)
+
+    seen = {}
+    for mode in ("off", "entry", "calls"):
+        with opscope.profile(python=mode) as p:
+            my_layer()
+        seen[mode] = [name for name in names(p, "python_function") if "my_layer" in name]
+    assert seen["off"] == []
+    assert len(seen["entry"]) == 1
+    assert len(seen["calls"]) == 1
+
+
+def test_export_is_strict_json_plain_or_compressed(x: torch.Tensor, tmp_path: Path) -> None:
+    with opscope.profile() as p:
+        torch.cos(x)
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    plain = p.export(tmp_path / "a.json")
+    packed = p.export(tmp_path / "a.json.gz")
+    document = json.loads(plain.read_text(), parse_constant=refuse)
+    assert document == json.loads(gzip.decompress(packed.read_bytes()))
+    assert document["schemaVersion"]
+
+
+def test_export_does_not_overwrite_without_force(x: torch.Tensor, tmp_path: Path) -> None:
+    with opscope.profile() as p:
+        torch.cos(x)
+    out = tmp_path / "a.json"
+    out.write_text("mine")
+    with pytest.raises(opscope.Error, match="exists"):
+        p.export(out)
+    assert out.read_text() == "mine"
+    p.export(out, force=True)
+    assert json.loads(out.read_text())["traceEvents"]
+
+
+def test_a_capture_without_a_path_lives_as_long_as_its_profile(x: torch.Tensor) -> None:
+    p = opscope.profile()
+    with p:
+        torch.cos(x)
+    path = p.path
+    assert path.is_file()
+    del p
+    assert not path.parent.exists()
+
+
+def test_load_gives_what_the_profile_gave(x: torch.Tensor, tmp_path: Path) -> None:
+    with opscope.profile(tmp_path / "a.opscope") as p:
+        torch.cos(x)
+    loaded = opscope.load(tmp_path / "a.opscope")
+    assert loaded.summary().to_dict() == p.summary().to_dict()
+
+
+@pytest.mark.parametrize("content", [b"", b"not a capture at all", b'{"traceEvents": 3'])
+def test_load_refuses_what_is_no_capture_in_one_line(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.opscope").write_bytes(content)
+    with pytest.raises(opscope.Error) as caught:
+        opscope.load(tmp_path / "a.opscope")
+    assert "\n" not in str(caught.value)
+
+
+def test_load_refuses_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(opscope.Error, match="no such file"):
+        opscope.load(tmp_path / "a.opscope")
+
+
+class TestNeverInTheWay:
+    def test_the_blocks_exception_wins_and_the_capture_is_closed(
+        self, x: torch.Tensor, tmp_path: Path
+    ) -> None:
+        with pytest.raises(KeyError, match="mine"), opscope.profile(tmp_path / "a.opscope") as p:
+            torch.cos(x)
+            raise KeyError("mine")
+        assert "aten::cos" in names(p, "cpu_op")
+        assert p.verify()["verdict"] == "complete"
+
+    def test_the_blocks_exception_wins_over_a_full_disk_or_a_removed_folder(
+        self, x: torch.Tensor, tmp_path: Path
+    ) -> None:
+        folder = tmp_path / "gone"
+        folder.mkdir()
+        with pytest.raises(KeyError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with opscope.profile(folder / "a.opscope"):
+                torch.cos(x)
+                for file in folder.iterdir():
+                    file.unlink()
+                folder.rmdir()
+                raise KeyError
+
+    def test_a_profile_inside_a_profile_lets_its_block_run(self, x: torch.Tensor) -> None:
+        with opscope.profile() as outer:
+            with pytest.warns(RuntimeWarning, match="unprofiled"), opscope.profile() as inner:
+                torch.cos(x)
+            torch.sin(x)
+        assert {"aten::cos", "aten::sin"} <= set(names(outer, "cpu_op"))
+        with pytest.raises(opscope.Error, match="nothing was recorded"):
+            inner.summary()
+
+    def test_a_strict_profile_inside_a_profile_is_refused(self, x: torch.Tensor) -> None:
+        with (
+            opscope.profile() as outer,
+            pytest.raises(opscope.Error),
+            opscope.profile(strict=True),
+        ):
+            pytest.fail("the block must not run")
+        assert outer.path.is_file()
+
+    def test_two_threads_profile_at_once_and_one_of_them_records(self, x: torch.Tensor) -> None:
+        ready = threading.Barrier(2)
+        recorded: list[bool] = []
+
+        def work() -> None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                ready.wait()
+                with opscope.profile() as p:
+                    torch.cos(x)
+                    ready.wait()
+            try:
+                recorded.append("aten::cos" in names(p, "cpu_op"))
+            except opscope.Error:
+                recorded.append(False)
+
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(recorded) == [False, True]
+
+    def test_ops_of_other_threads_are_recorded(self, x: torch.Tensor) -> None:
+        with opscope.profile() as p:
+            thread = threading.Thread(target=lambda: torch.cos(x))
+            thread.start()
+            thread.join()
+        events = [event for event in p.events() if event["name"] == "aten::cos"]
+        assert len(events) == 1
+        assert events[0]["tid"] != threading.get_native_id()
+
+    def test_profiles_one_after_the_other(self, x: torch.Tensor) -> None:
+        counts = []
+        for _ in range(5):
+            with opscope.profile() as p:
+                torch.cos(x)
+            counts.append(names(p, "cpu_op").count("aten::cos"))
+        assert counts == [1] * 5
+
+
+class TestArguments:
+    @pytest.mark.parametrize(
+        ("wrong", "kind"),
+        [
+            ({"python": "always"}, ValueError),
+            ({"python": 1}, TypeError),
+            ({"dram": "sampled"}, ValueError),
+            ({"memory": -1}, ValueError),
+            ({"memory": "256MB"}, TypeError),
+            ({"schedule": 3}, TypeError),
+            ({"on_trace_ready": "f"}, TypeError),
+        ],
+    )
+    def test_wrong_ones_are_refused_at_the_call(
+        self, wrong: dict[str, object], kind: type[Exception]
+    ) -> None:
+        with pytest.raises(kind, match=next(iter(wrong))):
+            opscope.profile(**wrong)  # type: ignore[arg-type]
+
+    def test_an_existing_output_is_kept_unless_forced(
+        self, x: torch.Tensor, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "a.opscope"
+        out.write_text("mine")
+        with pytest.raises(opscope.Error, match="exists"):
+            opscope.profile(out)
+        assert out.read_text() == "mine"
+        with opscope.profile(out, force=True) as p:
+            torch.cos(x)
+        assert "aten::cos" in names(p, "cpu_op")
+
+    def test_a_folder_that_is_not_there_is_refused_at_the_call(self, tmp_path: Path) -> None:
+        with pytest.raises(opscope.Error, match="no folder"):
+            opscope.profile(tmp_path / "none" / "a.opscope")
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+    def test_a_folder_without_permission_is_refused_at_the_call(self, tmp_path: Path) -> None:
+        tmp_path.chmod(0o500)
+        with pytest.raises(opscope.Error, match="permission"):
+            opscope.profile(tmp_path / "a.opscope")
+
+    def test_unknown_groupings_are_refused(self, x: torch.Tensor) -> None:
+        with opscope.profile() as p:
+            torch.cos(x)
+        with pytest.raises(ValueError, match="by must be one of"):
+            p.summary(by="colour")
+
+    @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+    def test_strict_counters_without_a_gpu_are_refused(self, tmp_path: Path) -> None:
+        with (
+            pytest.raises(opscope.Error),
+            opscope.profile(tmp_path / "a.opscope", dram="ops", strict=True),
+        ):
+            pytest.fail("the block must not run")
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+    def test_counters_without_a_gpu_warn_and_the_rest_is_recorded(self, x: torch.Tensor) -> None:
+        with opscope.profile(dram="ops") as p:
+            torch.cos(x)
+        assert "aten::cos" in names(p, "cpu_op")
+
+
+class TestSteps:
+    def test_windows_hold_their_steps_and_call_back(self, x: torch.Tensor, tmp_path: Path) -> None:
+        windows: list[tuple[int, Path, list[str], int]] = []
+
+        def ready(p: opscope.profile) -> None:
+            steps = [n for n in names(p, "user_annotation") if n.startswith("ProfilerStep#")]
+            windows.append((p.step_num, p.path, steps, names(p, "cpu_op").count("aten::cos")))
+
+        with opscope.profile(
+            tmp_path / "run.opscope",
+            schedule=opscope.schedule(skip_first=1, wait=1, warmup=1, active=2, repeat=2),
+            on_trace_ready=ready,
+        ) as p:
+            for _ in range(12):
+                torch.cos(x)
+                p.step()
+        assert windows == [
+            (5, tmp_path / "run.opscope", ["ProfilerStep#3", "ProfilerStep#4"], 2),
+            (9, tmp_path / "run.2.opscope", ["ProfilerStep#7", "ProfilerStep#8"], 2),
+        ]
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["run.2.opscope", "run.opscope"]
+
+    def test_a_window_that_the_block_cuts_short_is_finished(
+        self, x: torch.Tensor, tmp_path: Path
+    ) -> None:
+        seen: list[int] = []
+        with opscope.profile(
+            tmp_path / "a.opscope",
+            schedule=opscope.schedule(wait=0, warmup=0, active=100),
+            on_trace_ready=lambda p: seen.append(names(p, "cpu_op").count("aten::cos")),
+        ) as p:
+            for _ in range(3):
+                torch.cos(x)
+                p.step()
+        assert seen == [3]
+
+    def test_a_warm_up_alone_leaves_no_file(self, x: torch.Tensor, tmp_path: Path) -> None:
+        with opscope.profile(
+            tmp_path / "a.opscope", schedule=opscope.schedule(wait=0, warmup=5, active=1)
+        ) as p:
+            torch.cos(x)
+            p.step()
+        assert list(tmp_path.iterdir()) == []
+
+    def test_steps_without_a_schedule_are_ranges_of_one_capture(self, x: torch.Tensor) -> None:
+        with opscope.profile() as p:
+            for _ in range(3):
+                torch.cos(x)
+                p.step()
+        steps = [n for n in names(p, "user_annotation") if n.startswith("ProfilerStep#")]
+        assert steps == ["ProfilerStep#0", "ProfilerStep#1", "ProfilerStep#2"]
+
+    def test_on_trace_ready_without_a_schedule_is_called_at_the_end(self, x: torch.Tensor) -> None:
+        seen: list[Path] = []
+        with opscope.profile(on_trace_ready=lambda p: seen.append(p.path)) as p:
+            torch.cos(x)
+        assert seen == [p.path]
+
+    def test_an_exception_of_on_trace_ready_passes_and_the_capture_stays(
+        self, x: torch.Tensor
+    ) -> None:
+        def broken(_: opscope.profile) -> None:
+            raise LookupError
+
+        p = opscope.profile(on_trace_ready=broken)
+        with pytest.raises(LookupError), p:
+            torch.cos(x)
+        assert p.verify()["verdict"] == "complete"
+        with opscope.profile():
+            pass

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges and annotations: each name stands in the trace once for each time it was entered."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import opscope
+import pytest
+
+
+def annotations(p: opscope.Capture) -> list[dict[str, Any]]:
+    """Push/pop ranges are X events, ranges of the process are b and e pairs."""
+    return [
+        event
+        for event in p.events()
+        if event.get("cat") == "user_annotation" and event.get("ph") in "Xb"
+    ]
+
+
+def count(p: opscope.Capture, name: str) -> int:
+    return [event["name"] for event in annotations(p)].count(name)
+
+
+def test_ranges_nest_and_carry_their_payload() -> None:
+    with opscope.profile() as p, opscope.range("outer"), opscope.range("inner", payload=7):
+        pass
+    events = {event["name"]: event for event in annotations(p)}
+    outer, inner = events["outer"], events["inner"]
+    assert outer["ts"] <= inner["ts"]
+    assert inner["ts"] + inner["dur"] <= outer["ts"] + outer["dur"]
+    assert "7" in map(str, _flat(inner["args"]))
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from _flat(each)
+    else:
+        yield value
+
+
+def test_a_range_ends_when_its_block_raises() -> None:
+    with opscope.profile() as p:
+        with pytest.raises(KeyError), opscope.range("broken"):
+            raise KeyError
+        with opscope.range("after"):
+            pass
+    events = {event["name"]: event for event in annotations(p)}
+    assert events["broken"]["ts"] + events["broken"]["dur"] <= events["after"]["ts"]
+
+
+def test_annotated_functions_keep_their_names_results_and_exceptions() -> None:
+    @opscope.annotate("named", color="green", domain="mylib", category="model")
+    def double(value: int) -> int:
+        """Doubles."""
+        if value < 0:
+            raise ValueError(value)
+        return 2 * value
+
+    with opscope.profile() as p:
+        assert double(2) == 4
+        with pytest.raises(ValueError, match="-1"):
+            double(-1)
+    assert double.__name__ == "double"
+    assert double.__doc__ == "Doubles."
+    assert count(p, "named") == 2
+
+
+def test_an_annotated_function_may_call_itself() -> None:
+    @opscope.annotate("again")
+    def down(value: int) -> int:
+        return value and down(value - 1)
+
+    with opscope.profile() as p:
+        down(3)
+    assert count(p, "again") == 4
+
+
+def test_coroutines_that_interleave_have_a_range_each() -> None:
+    @opscope.annotate("task")
+    async def work() -> int:
+        await asyncio.sleep(0)
+        return 1
+
+    async def both() -> list[int]:
+        return await asyncio.gather(work(), work())
+
+    with opscope.profile() as p:
+        assert asyncio.run(both()) == [1, 1]
+    assert count(p, "task") == 2
+
+
+def test_generators_have_one_range_over_their_life() -> None:
+    @opscope.annotate("items")
+    def items() -> Iterator[int]:
+        received = yield 1
+        yield received
+
+    with opscope.profile() as p:
+        generator = items()
+        assert next(generator) == 1
+        assert generator.send(5) == 5  # type: ignore[attr-defined]
+        generator.close()  # type: ignore[attr-defined]
+    assert count(p, "items") == 1
+
+
+def test_asynchronous_generators_pass_values_exceptions_and_closing() -> None:
+    closed = []
+
+    @opscope.annotate("stream")
+    async def stream() -> AsyncIterator[int]:
+        try:
+            try:
+                received = yield 1
+            except KeyError:
+                received = -1
+            yield received
+        finally:
+            closed.append(True)
+
+    async def consume() -> list[int]:
+        values = []
+        generator: Any = stream()
+        values.append(await generator.asend(None))
+        values.append(await generator.asend(4))
+        await generator.aclose()
+        generator = stream()
+        values.append(await generator.asend(None))
+        values.append(await generator.athrow(KeyError()))
+        values.extend([value async for value in generator])
+        return values
+
+    with opscope.profile() as p:
+        assert asyncio.run(consume()) == [1, 4, 1, -1]
+    assert closed == [True, True]
+    assert count(p, "stream") == 2
+
+
+def test_ranges_outside_a_profile_are_harmless() -> None:
+    with opscope.range("nobody listens", payload=1.5):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind"),
+    [
+        ({"name": 3}, TypeError),
+        ({"name": "a", "color": "mauvish"}, ValueError),
+        ({"name": "a", "color": 1 << 40}, ValueError),
+        ({"name": "a", "payload": "x"}, TypeError),
+        ({"name": "a", "payload": 1 << 70}, ValueError),
+        ({"name": "a", "domain": None}, TypeError),
+    ],
+)
+def test_wrong_arguments_are_refused_at_the_call(
+    wrong: dict[str, Any], kind: type[Exception]
+) -> None:
+    with pytest.raises(kind):
+        opscope.range(**wrong)
+
+
+def test_annotate_decorates_functions_only() -> None:
+    with pytest.raises(TypeError, match="functions"):
+        opscope.annotate("a")(3)  # type: ignore[type-var]
