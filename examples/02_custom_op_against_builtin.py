@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is my op faster than the builtin? One call answers, with the stages and bytes behind the answer."""
+"""Is my op faster than the builtin? One call answers, with stages and bytes behind the answer."""
 
 import sys
 from pathlib import Path

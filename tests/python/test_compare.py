@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`opscope.compare` on the CPU, end to end: verdicts, what is recorded, and what is refused."""
+
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import opscope
+import pytest
+import torch
+from torch.nn.functional import gelu
+
+FAST = {"warmup": 2, "pairs": 5}
+
+
+def slow_gelu(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(5):
+        gelu(x)
+    return gelu(x)
+
+
+def wrong_gelu(x: torch.Tensor) -> torch.Tensor:
+    return gelu(x) + 0.01
+
+
+def compare(candidate: Callable[..., Any], **options: Any) -> opscope.Receipt:
+    inputs = options.pop("inputs", torch.randn(4096))
+    return opscope.compare(candidate, gelu, inputs, **{**FAST, **options})
+
+
+def contender(receipt: opscope.Receipt, index: int, cell: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = receipt.to_dict()["cells"][cell]["contenders"][index]
+    return found
+
+
+def test_a_slower_op_is_found_slower_and_its_baseline_is_the_baseline() -> None:
+    receipt = compare(slow_gelu, pairs=50, inputs=torch.randn(1 << 16))
+    assert receipt.to_dict()["schema"] == "opscope.receipt/1"
+    assert receipt.to_dict()["device"] == "cpu"
+    assert contender(receipt, 0)["verdict"] == "baseline"
+    assert contender(receipt, 1)["verdict"] == "slower"
+    assert contender(receipt, 1)["correct"] is True
+    assert receipt.any_wrong is False
+
+
+def test_a_wrong_op_is_wrong_however_fast() -> None:
+    receipt = compare(wrong_gelu)
+    assert contender(receipt, 1)["verdict"] == "wrong"
+    assert contender(receipt, 1)["max_abs_error"] == pytest.approx(0.01, rel=0.01)
+    assert receipt.any_wrong is True
+
+
+def test_a_reference_judges_both() -> None:
+    receipt = compare(slow_gelu, reference=lambda x: gelu(x) + 1)
+    assert contender(receipt, 0)["correct"] is False
+    assert contender(receipt, 1)["correct"] is False
+
+
+def test_every_call_of_the_timeline_is_joined_to_its_op() -> None:
+    receipt = compare(gelu)
+    for index in (0, 1):
+        links = contender(receipt, index)["links"]
+        assert links["calls"] == 20
+        assert links["without_op"] == 0
+
+
+def test_labels_name_the_rows_and_plain_sizes_become_shapes() -> None:
+    receipt = compare(gelu, inputs={16: torch.randn(16), "wide": torch.randn(2, 8).bfloat16()})
+    cells = receipt.to_dict()["cells"]
+    assert [cell["label"] for cell in cells] == ["16 fp32", "wide"]
+    assert cells[1]["shape"] == [2, 8]
+    assert cells[1]["dtype"] == "bfloat16"
+    assert cells[1]["read_bytes_ideal"] == cells[1]["write_bytes_ideal"] == 32
+
+
+def test_several_candidates_against_one_baseline() -> None:
+    receipt = opscope.compare(
+        candidates={"slow": slow_gelu, "again": gelu},
+        baseline=gelu,
+        inputs=torch.randn(256),
+        **FAST,
+    )
+    assert receipt.to_dict()["contenders"] == ["torch.nn.functional.gelu", "slow", "again"]
+
+
+def test_a_partial_is_called_as_its_function() -> None:
+    receipt = opscope.compare(
+        functools.partial(gelu, approximate="tanh"),
+        functools.partial(gelu, approximate="tanh"),
+        torch.randn(256),
+        **FAST,
+    )
+    assert contender(receipt, 1)["correct"] is True
+    assert receipt.to_dict()["contenders"][0] == "torch.nn.functional.gelu"
+
+
+def test_backward_checks_gradients_too() -> None:
+    class Crooked(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return gelu(x)
+
+        @staticmethod
+        def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+            return gradient
+
+    assert contender(compare(Crooked.apply), 1)["correct"] is True
+    receipt = compare(Crooked.apply, backward=True)
+    assert contender(receipt, 1)["correct"] is False
+    cell = receipt.to_dict()["cells"][0]
+    assert cell["backward"] is True
+    assert (cell["read_bytes_ideal"], cell["write_bytes_ideal"]) == (3 * 16384, 2 * 16384)
+
+
+def test_saved_printed_and_exported(tmp_path: Path) -> None:
+    receipt = compare(gelu, output=tmp_path / "a.opscope")
+    assert receipt.path == tmp_path / "a.opscope"
+    saved = json.loads(receipt.save(tmp_path / "a.json").read_text())
+    assert saved == receipt.to_dict()
+    assert max(map(len, str(receipt).splitlines())) <= 80
+    trace = json.loads(receipt.export(tmp_path / "a.trace.json").read_text())
+    assert any(event["name"] == "aten::gelu" for event in trace["traceEvents"])
+    with pytest.raises(opscope.Error, match="exists"):
+        receipt.save(tmp_path / "a.json")
+
+
+def test_a_receipt_is_recomputed_from_its_capture_alone(tmp_path: Path) -> None:
+    receipt = compare(gelu, output=tmp_path / "a.opscope")
+    moved = (tmp_path / "a.opscope").rename(tmp_path / "b.opscope")
+    assert opscope.Receipt(moved).to_dict()["cells"] == receipt.to_dict()["cells"]
+
+
+def test_an_exception_of_a_candidate_passes_and_a_profile_can_follow() -> None:
+    calls = []
+
+    def breaks(x: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        if len(calls) > 12:  # under the timeline
+            raise LookupError("mine")
+        return gelu(x)
+
+    with pytest.raises(LookupError, match="mine"):
+        compare(breaks)
+    with opscope.profile() as p:
+        gelu(torch.randn(4))
+    assert p.verify()["verdict"] == "complete"
+
+
+def test_a_comparison_inside_a_profile_is_refused() -> None:
+    with opscope.profile(), pytest.raises(opscope.Error, match="profile is on"):
+        compare(gelu)
+
+
+def test_an_existing_output_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "a.opscope").write_text("mine")
+    with pytest.raises(opscope.Error, match="exists"):
+        compare(gelu, output=tmp_path / "a.opscope")
+    assert (tmp_path / "a.opscope").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        ({"baseline": gelu, "inputs": torch.ones(1)}, TypeError),
+        ({"candidate": gelu, "inputs": torch.ones(1)}, TypeError),
+        ({"candidate": 3, "baseline": gelu, "inputs": torch.ones(1)}, TypeError),
+        ({"candidate": gelu, "baseline": gelu, "inputs": {}}, ValueError),
+        ({"candidate": gelu, "baseline": gelu, "inputs": [1, 2]}, TypeError),
+        ({"candidate": gelu, "baseline": gelu, "inputs": torch.ones(1), "pairs": 1}, ValueError),
+        ({"candidates": {}, "baseline": gelu, "inputs": torch.ones(1)}, ValueError),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments: dict[str, Any], kind: type[Exception]) -> None:
+    with pytest.raises(kind):
+        opscope.compare(**arguments)

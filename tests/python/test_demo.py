@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demo's pieces without its sizes; the whole of it runs in the GPU suite."""
+
+from pathlib import Path
+
+import pytest
+from opscope import demo
+
+
+def test_the_issue_sizes_are_measured() -> None:
+    assert demo.SIZES == (1_024, 65_536, 1_048_576, 16_777_216, 268_435_456)
+
+
+def test_contenders_are_held_against_the_builtin_of_the_same_approximation() -> None:
+    pytest.importorskip("opscope.ops")
+    on_gpu = demo.contenders("cuda")
+    names = [contender.name for contender in on_gpu]
+    assert names.index("torch.nn.functional.gelu") == 0
+    baseline = {contender.name: on_gpu[contender.baseline] for contender in on_gpu}
+    assert dict(baseline["opscope::gelu"].keywords) == {}
+    assert dict(baseline["opscope::gelu_naive"].keywords) == {"approximate": "tanh"}
+    assert [contender.name for contender in demo.contenders("cpu")] == names[:2]
+
+
+def test_a_size_that_memory_does_not_allow_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "_available_bytes", lambda: 1_048_576 * 40)
+    cells = demo.cells("cpu")
+    assert [cell.skipped is None for cell in cells] == [True, True, True, False, False]
+    assert cells[-1].elements == 268_435_456
+
+
+def test_replay_without_a_recording_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "_RECORDED", tmp_path / "h200-gelu.opscope")
+    assert demo.main(["--replay", "-o", str(tmp_path)]) == 3
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_replay_shows_the_recording_and_says_what_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not demo._RECORDED.is_file():
+        pytest.skip("no recording ships with this tree")
+    assert demo.main(["--replay", "-o", str(tmp_path)]) == 0
+    assert "not measured now" in capsys.readouterr().out
+    assert (tmp_path / "gelu-recorded.trace.json").is_file()
