@@ -127,7 +127,7 @@ void fill_timeline(const receipt_input& input, const cell_receipt& cell, contend
   static const std::vector<detail::traced_call> none;
   const auto at = input.calls.find({cell.cell, out.index});
   const auto& calls = at == input.calls.end() ? none : at->second;
-  detail::fill_stages(calls, input.own_cost_ns, out);
+  detail::fill_stages(calls, input.own, out);
   out.links = detail::chain_of(calls);
   const auto kernels = detail::kernel_sums(calls);
   if (const auto value = detail::timing_of(kernels)) {

@@ -28,11 +28,26 @@ traced_call* call_collector::around(thread_id thread, timestamp from, timestamp 
   return with_backward_.contains(latest.mark.cell) && contains(latest) ? &latest : nullptr;
 }
 
+template <typename Row>
+void call_collector::stamp(traced_call* call, const Row& row, traced_call::own_stamp::stored what) {
+  if (call == nullptr) return;
+  call->own_stamps.push_back({row.start});
+  call->own_stamps.push_back({row.end, what});
+}
+
+void call_collector::on(const python_frame& row) {
+  stamp(around(row.thread, row.start, row.end), row, traced_call::own_stamp::stored::frame);
+}
+
+void call_collector::on(const range& row) {
+  stamp(around(row.thread, row.start, row.end), row, traced_call::own_stamp::stored::range);
+}
+
 void call_collector::on(const op& row, const correlate::crossing* outermost,
                         const correlate::op_link&) {
-  if (outermost == nullptr) return;
   auto* call = around(row.thread, row.start, row.end);
-  if (call == nullptr) return;
+  stamp(call, row, traced_call::own_stamp::stored::op);
+  if (outermost == nullptr || call == nullptr) return;
   call->op_begin = std::min(call->op_begin.value_or(row.start), row.start);
   call->op_end = std::max(call->op_end.value_or(row.end), row.end);
 }

@@ -24,12 +24,21 @@ struct traced_call {
     bool is_kernel;
   };
 
+  /// A moment at which the collector read the clock inside the call, and what it stored right
+  /// after.
+  struct own_stamp {
+    enum class stored : std::uint8_t { nothing, op, range, frame };
+    timestamp when;
+    stored what = stored::nothing;
+  };
+
   call_mark mark{};
   std::optional<timestamp> op_begin;        ///< t1: the first outermost op
   std::optional<timestamp> op_end;          ///< t6: the last outermost op
   std::vector<correlate::launch> launches;  ///< by start
   std::vector<activity> activities;         ///< on the GPU, by start
-  bool outside_op = false;                  ///< a launch was made outside of any op
+  std::vector<own_stamp> own_stamps;
+  bool outside_op = false;  ///< a launch was made outside of any op
 };
 
 /// Cell and contender.
@@ -44,6 +53,8 @@ class call_collector final : public correlate::linked_sink {
   call_collector(const capture::capture& source, std::set<std::uint32_t> cells_with_backward);
 
   void on(const call_mark& row) override;
+  void on(const python_frame& row) override;
+  void on(const range& row) override;
   void on(const op& row, const correlate::crossing* outermost,
           const correlate::op_link& link) override;
   void on(const api_call& row, const correlate::op_link& link, bool outermost) override;
@@ -56,6 +67,8 @@ class call_collector final : public correlate::linked_sink {
 
  private:
   traced_call* around(thread_id thread, timestamp from, timestamp to);
+  template <typename Row>
+  void stamp(traced_call* call, const Row& row, traced_call::own_stamp::stored what);
   template <typename Row>
   void add_activity(const Row& row, const correlate::gpu_link& link, bool is_kernel);
 

@@ -91,7 +91,7 @@ void read_document(const json& document, receipt_input& out) {
   }
 }
 
-/// {"python_ns": 300, ...}, in the session's header or as a document of its own.
+/// {"clock_ns", "op_ns", "range_ns", "frame_ns"} in the session's header, or a document of its own.
 void read_own_cost(const capture::capture& source, receipt_input& out) {
   json cost;
   if (const auto own = source.document_json("own_cost")) {
@@ -100,21 +100,19 @@ void read_own_cost(const capture::capture& source, receipt_input& out) {
     const auto header = json::parse(*session, nullptr, false);
     if (header.is_object() && header.contains("own_cost")) cost = header["own_cost"];
   }
-  if (!cost.is_object()) return;
-  for (const auto& [key, value] : cost.items()) {
-    if (!value.is_number() || !key.ends_with("_ns")) continue;
-    out.own_cost_ns[key.substr(0, key.size() - 3)] = std::llround(value.get<double>());
-  }
+  if (!cost.is_object() || !number_of(cost, "clock_ns")) return;
+  const auto part = [&](std::string_view key) { return number_of(cost, key).value_or(0); };
+  out.own = own_cost{part("clock_ns"), part("op_ns"), part("range_ns"), part("frame_ns")};
 }
 
-/// Warnings are texts, or objects with the text as `message`.
+/// Warnings are texts, or objects with one.
 void read_warnings(const capture::capture& source, receipt_input& out) {
   for (const auto& document : source.documents()) {
     if (document.name != "warning") continue;
     const auto warning = json::parse(document.json, nullptr, false);
     std::string text;
     if (warning.is_string()) text = warning.get<std::string>();
-    if (warning.is_object()) text = warning.value("message", "");
+    if (warning.is_object()) text = warning.value("text", "");
     if (text.empty()) continue;
     if (text.find("counter") != std::string::npos) out.no_counters = text;
     out.frame.notes.push_back(std::move(text));

@@ -3,13 +3,14 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "analyse/receipt.hpp"
 #include "analyse/receipt_calls.hpp"
+#include "analyse/receipt_stages.hpp"
 
 namespace opscope::analyse::detail {
 
@@ -24,7 +25,7 @@ struct receipt_input {
   /// Counter ranges by subject and name ("warm", "cold"), those of a pass's first left out.
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::string>, std::vector<counter_range>>
       counters;
-  std::map<std::string, std::int64_t> own_cost_ns;       ///< of the collector, by stage
+  std::optional<own_cost> own;                           ///< of the collector
   std::map<subject, std::string> no_graph_replay;        ///< why
   std::map<std::uint32_t, std::string> counter_methods;  ///< text of string ids that occur
   std::string no_counters;                               ///< why there are none, when it is known

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <map>
 
 #include "analyse/statistics.hpp"
 #include "correlate/stages.hpp"
@@ -16,7 +18,38 @@ constexpr std::array<std::string_view, 12> stage_names{
     "python", "dispatch", "launch", "between",   "return",          "op",
     "total",  "queue",    "kernel", "queue_raw", "launch_overhead", "launch_latency"};
 
-using stage_values = std::map<std::string_view, std::vector<std::int64_t>>;
+/// Values of a stage over calls, as recorded and without the collector's own cost.
+struct stage_series {
+  std::vector<std::int64_t> raw;
+  std::vector<std::int64_t> corrected;
+};
+using stage_values = std::map<std::string_view, stage_series>;
+
+double cost_of(traced_call::own_stamp::stored what, const own_cost& own) {
+  using enum traced_call::own_stamp::stored;
+  switch (what) {
+    case op:
+      return own.op;
+    case range:
+      return own.range;
+    case frame:
+      return own.frame;
+    case nothing:
+      break;
+  }
+  return 0;
+}
+
+/// A stamp's clock read lies before it, what it stores after it.
+std::int64_t own_cost_between(const traced_call& call, const own_cost& own, timestamp begin,
+                              timestamp end) {
+  double sum = 0;
+  for (const auto& stamp : call.own_stamps) {
+    if (begin < stamp.when && stamp.when <= end) sum += own.clock;
+    if (begin <= stamp.when && stamp.when < end) sum += cost_of(stamp.what, own);
+  }
+  return std::llround(sum);
+}
 
 bool has_whole_crossing(const traced_call& call) {
   return call.op_begin && call.op_end && !call.outside_op;
@@ -26,32 +59,40 @@ correlate::stages stages_of(const traced_call& call) {
   return correlate::make_stages(call.mark.start, *call.op_begin, *call.op_end, call.launches);
 }
 
-void add_host_stages(const traced_call& call, stage_values& out) {
-  const auto parts = stages_of(call);
-  const auto add = [&](std::string_view name, const auto& part) {
-    if (part) out[name].push_back(part->count());
+void add_host_stages(const traced_call& call, const std::optional<own_cost>& own,
+                     stage_values& out) {
+  const auto add = [&](std::string_view name, timestamp begin, timestamp end) {
+    const auto raw = (end - begin).count();
+    out[name].raw.push_back(raw);
+    if (!own) return;
+    const auto less = raw - own_cost_between(call, *own, begin, end);
+    out[name].corrected.push_back(
+        std::clamp<std::int64_t>(less, 0, std::max<std::int64_t>(raw, 0)));
   };
-  add("python", parts.python);
-  add("dispatch", parts.dispatch);
-  add("launch", parts.launch);
-  add("between", parts.between);
-  add("return", parts.return_);
-  add("op", parts.op);
-  out["total"].push_back(parts.total.count());
+  add("python", call.mark.start, *call.op_begin);
+  if (call.launches.empty()) {
+    add("op", *call.op_begin, *call.op_end);
+  } else {
+    add("dispatch", *call.op_begin, call.launches.front().start);
+    add("launch", call.launches.front().start, call.launches.front().end);
+    add("between", call.launches.front().end, call.launches.back().end);
+    add("return", call.launches.back().end, *call.op_end);
+  }
+  add("total", call.mark.start, *call.op_end);
 }
 
 void add_gpu_stages(const traced_call& call, stage_values& out) {
   if (!call.launches.empty()) {
-    out["launch_overhead"].push_back((call.launches.front().end - call.mark.start).count());
+    out["launch_overhead"].raw.push_back((call.launches.front().end - call.mark.start).count());
   }
   for (std::size_t i = 0; i < call.activities.size(); ++i) {
     const auto& activity = call.activities[i];
     const auto queue = (activity.start - activity.launch_end).count();
-    out["queue"].push_back(std::max<std::int64_t>(queue, 0));
-    out["queue_raw"].push_back(queue);
-    out["kernel"].push_back((activity.end - activity.start).count());
+    out["queue"].raw.push_back(std::max<std::int64_t>(queue, 0));
+    out["queue_raw"].raw.push_back(queue);
+    out["kernel"].raw.push_back((activity.end - activity.start).count());
     if (i == 0) {
-      out["launch_latency"].push_back((activity.start - activity.launch_start).count());
+      out["launch_latency"].raw.push_back((activity.start - activity.launch_start).count());
     }
   }
 }
@@ -80,16 +121,6 @@ std::uint64_t launches_without_activity(const traced_call& call) {
   }));
 }
 
-std::optional<timing> corrected(const timing& raw, std::string_view name,
-                                const std::map<std::string, std::int64_t>& own_cost_ns) {
-  const auto cost = own_cost_ns.find(std::string(name));
-  if (cost == own_cost_ns.end()) return std::nullopt;
-  const auto less = [&](std::int64_t value) {
-    return std::max<std::int64_t>(value - cost->second, 0);
-  };
-  return timing{less(raw.median), less(raw.p95), raw.count};
-}
-
 }  // namespace
 
 std::optional<timing> timing_of(std::vector<std::int64_t> values) {
@@ -98,13 +129,13 @@ std::optional<timing> timing_of(std::vector<std::int64_t> values) {
   return timing{percentile_sorted(values, 0.5), percentile_sorted(values, 0.95), values.size()};
 }
 
-void fill_stages(const std::vector<traced_call>& calls,
-                 const std::map<std::string, std::int64_t>& own_cost_ns, contender_receipt& out) {
+void fill_stages(const std::vector<traced_call>& calls, const std::optional<own_cost>& own,
+                 contender_receipt& out) {
   stage_values values;
   bool any_crossing = false;
   for (const auto& call : calls) {
     if (has_whole_crossing(call)) {
-      add_host_stages(call, values);
+      add_host_stages(call, own, values);
       any_crossing = true;
     }
     add_gpu_stages(call, values);
@@ -117,8 +148,8 @@ void fill_stages(const std::vector<traced_call>& calls,
   for (const auto name : stage_names) {
     const auto at = values.find(name);
     if (at == values.end()) continue;
-    const auto raw = *timing_of(std::move(at->second));
-    out.stages.push_back({name, raw, corrected(raw, name, own_cost_ns)});
+    out.stages.push_back(
+        {name, *timing_of(std::move(at->second.raw)), timing_of(std::move(at->second.corrected))});
   }
 }
 

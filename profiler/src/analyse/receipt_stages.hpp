@@ -2,8 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <string>
+#include <optional>
 #include <vector>
 
 #include "analyse/receipt.hpp"
@@ -14,10 +13,19 @@ namespace opscope::analyse::detail {
 /// Median and 95th percentile by nearest rank; nothing for no values.
 [[nodiscard]] std::optional<timing> timing_of(std::vector<std::int64_t> values);
 
+/// What the collector adds to a program, in ns: a read of the clock, and storing an event.
+struct own_cost {
+  double clock = 0;
+  double op = 0;
+  double range = 0;
+  double frame = 0;
+};
+
 /// Stages of the timeline's calls, in the order that time passes.
-/// @param own_cost_ns the collector's cost by stage, subtracted in `corrected` and never below 0.
-void fill_stages(const std::vector<traced_call>& calls,
-                 const std::map<std::string, std::int64_t>& own_cost_ns, contender_receipt& out);
+/// @param own subtracted in `corrected`, never below 0: in each stage of each call, the clock reads
+///        and the stored events that lie in it. What CUPTI adds to a launch is not in it.
+void fill_stages(const std::vector<traced_call>& calls, const std::optional<own_cost>& own,
+                 contender_receipt& out);
 
 /// Counts what the chain from Python to the GPU holds and breaks.
 [[nodiscard]] chain chain_of(const std::vector<traced_call>& calls);

@@ -87,21 +87,17 @@ class op_rows final : public summary_sink {
 
   std::vector<summary_value> row_of(const group_key& key, const row_group& group) const {
     const auto shapes = source_.text(group.shapes);
-    const auto device = [&](std::int64_t value) {
-      return group.on_gpu ? summary_value{value} : summary_value{};
-    };
-    std::vector<summary_value> row{
-        std::string(source_.text(key.first)),
-        group.one_shape && !shapes.empty() ? summary_value{std::string(shapes)} : summary_value{},
-        number(group.calls),
-        group.self_host,
-        group.total_host,
-        device(group.self_device),
-        device(group.total_device),
-        number(group.kernels)};
+    std::vector<summary_value> row{std::string(source_.text(key.first)),
+                                   present(group.one_shape && !shapes.empty(), shapes),
+                                   number(group.calls),
+                                   group.self_host,
+                                   group.total_host,
+                                   present(group.on_gpu, group.self_device),
+                                   present(group.on_gpu, group.total_device),
+                                   number(group.kernels)};
     append(row, group.dram.values(source_));
-    row.push_back(group.has_ideal ? summary_value{group.ideal} : summary_value{});
-    row.push_back(group.on_gpu ? summary_value{"cupti-record"} : summary_value{});
+    row.push_back(present(group.has_ideal, group.ideal));
+    row.push_back(present(group.on_gpu, std::string_view{"cupti-record"}));
     return row;
   }
 
@@ -173,10 +169,8 @@ class boundary_rows final : public summary_sink {
     }
     for (auto& [key, group] : groups_) {
       const auto shapes = source_.text(key.second);
-      std::vector<summary_value> row{
-          std::string(source_.text(key.first)),
-          shapes.empty() ? summary_value{} : summary_value{std::string(shapes)},
-          number(group.calls)};
+      std::vector<summary_value> row{std::string(source_.text(key.first)),
+                                     present(!shapes.empty(), shapes), number(group.calls)};
       for (auto& times : group.stages) row.push_back(summary_of(times));
       out.rows.push_back(std::move(row));
     }

@@ -72,11 +72,11 @@ class range_rows final : public summary_sink {
     }
     for (auto& [key, group] : groups) {
       const auto host = group.host.statistics();
-      const auto projected = group.on_gpu ? summary_value{group.projected} : summary_value{};
       out.rows.push_back({std::string(source_.text(key.first)),
                           std::string(source_.text(key.second)), number(group.host.values.size()),
-                          host[0], host[2], host[3], projected, number(group.kernels),
-                          group.on_gpu ? summary_value{"cupti-record"} : summary_value{}});
+                          host[0], host[2], host[3], present(group.on_gpu, group.projected),
+                          number(group.kernels),
+                          present(group.on_gpu, std::string_view{"cupti-record"})});
     }
   }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyse/summary.hpp"
@@ -62,6 +63,10 @@ struct counted_bytes {
 [[nodiscard]] std::vector<summary_column> dram_columns();
 
 [[nodiscard]] summary_value number(std::uint64_t value);
+
+/// The value where it was measured, else nothing.
+[[nodiscard]] summary_value present(bool known, std::int64_t value);
+[[nodiscard]] summary_value present(bool known, std::string_view value);
 
 template <typename Value>
 void append(std::vector<Value>& to, std::vector<Value> more) {

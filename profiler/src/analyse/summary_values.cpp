@@ -54,4 +54,16 @@ std::vector<summary_column> dram_columns() {
 
 summary_value number(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 
+summary_value present(bool known, std::int64_t value) {
+  summary_value out;
+  if (known) out = value;
+  return out;
+}
+
+summary_value present(bool known, std::string_view value) {
+  summary_value out;
+  if (known) out = std::string(value);
+  return out;
+}
+
 }  // namespace opscope::analyse::detail
