@@ -24,7 +24,7 @@ struct profile_options {
   /// The capture; written as `<output>.partial` until it is complete. Empty:
   /// `opscope-%h-%p.opscope`.
   /// `%h` is the host's name, `%p` the process id, `%r` the rank (RANK of the environment, or 0).
-  std::filesystem::path output;
+  std::filesystem::path output = {};
   bool shapes = false;              ///< input shapes and types of every op
   dram_mode dram = dram_mode::off;  ///< DRAM bytes by hardware counters
   bool strict = false;              ///< refuse to start when something asked for cannot be recorded

@@ -15,10 +15,10 @@ namespace opscope {
 /// How a range is shown, in Nsight Systems as in our own trace.
 struct range_options {
   std::string_view domain = "opscope";
-  std::string_view category;  ///< empty: none
+  std::string_view category = {};  ///< empty: none
   std::uint32_t color = 0;    ///< 0xAARRGGBB, 0: the viewer's choice
   /// A number that goes with the range, such as an element count.
-  std::variant<std::monostate, std::uint64_t, std::int64_t, double> payload;
+  std::variant<std::monostate, std::uint64_t, std::int64_t, double> payload = {};
 };
 
 /// A name registered with NVTX once, for ranges on hot paths: `static const registered_name
