@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "opscope/visibility.hpp"
+
 namespace at {
 class Tensor;  // the user includes torch; this header does not need to
 }
