@@ -172,12 +172,17 @@ def _measure(arguments: argparse.Namespace) -> int:
     return 1 if receipt.any_wrong else 0
 
 
-def report(failure: BaseException) -> int:
-    """Says in one line what failed, and gives the exit status."""
+def report(failure: BaseException, strict: bool) -> int:
+    """Says in one line what failed, and gives the exit status.
+
+    Args:
+        strict: what cannot be recorded was refused: status 4.
+    """
     if isinstance(failure, UsageError):
         text, status = str(failure), 2
     elif isinstance(failure, (Error, OSError)):
-        text, status = str(failure), 3
+        text = str(failure)
+        status = 4 if strict and text.startswith("compare: cannot record") else 3
     else:
         text, status = f"{type(failure).__name__}: {failure}", 3
     print("opscope: error: " + " ".join(text.split()), file=sys.stderr)
@@ -191,7 +196,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as failure:  # anybody's op may raise anything
-        return report(failure)
+        return report(failure, arguments.strict)
 
 
 if __name__ == "__main__":

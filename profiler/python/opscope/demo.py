@@ -146,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except (Error, OSError, RuntimeError, ImportError) as failure:
-        return report(failure)
+        return report(failure, arguments.strict)
 
 
 if __name__ == "__main__":
