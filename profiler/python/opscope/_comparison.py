@@ -99,21 +99,12 @@ def compare(
         Error: a profile is on, or the capture cannot be written.
     """
     named = _named(candidate, candidates)
-    if not callable(baseline):
-        raise TypeError("compare: baseline must be callable")
-    if reference is not None and not callable(reference):
-        raise TypeError("compare: reference must be callable")
-    for key, value, least in (("warmup", warmup, 0), ("pairs", pairs, 3), ("budget", budget, 0)):
-        if value < least:
-            raise ValueError(f"compare: {key} must be at least {least}, got {value}")
-    contenders = [_contender(name_of(baseline), baseline)]
+    limits = {"warmup": (warmup, 0), "pairs": (pairs, 3), "budget": (budget, 0)}
+    against = _check(baseline, reference, limits)
+    contenders = [_contender(name_of(against), against)]
     contenders += [_contender(name, function) for name, function in named.items()]
-    folder = None
-    if output is None:
-        folder = tempfile.mkdtemp(prefix="opscope-")
-        output = Path(folder) / "comparison.opscope"
     settings = Settings(
-        output=Path(output).absolute(),
+        output=Path(output or "comparison.opscope").absolute(),
         title=title or next(iter(named)),
         backward=backward,
         reference=reference,
@@ -123,15 +114,8 @@ def compare(
         pairs=pairs,
         budget=budget,
     )
-    try:
-        receipt = run(contenders, _cells(inputs), settings)
-    except BaseException:
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
-    if folder is not None:
-        weakref.finalize(receipt, shutil.rmtree, folder, True)
-    return receipt
+    cells = _cells(inputs)
+    return run(contenders, cells, settings) if output else _run_apart(contenders, cells, settings)
 
 
 def run(contenders: Sequence[Contender], cells: Sequence[Cell], settings: Settings) -> Receipt:
@@ -222,6 +206,38 @@ def name_of(function: Callable[..., Any]) -> str:
         return f"torch.nn.functional.{name}"
     module = getattr(function, "__module__", None)
     return f"{module}.{name}" if module and module != "__main__" else name
+
+
+def _check(
+    baseline: Callable[..., Any] | None,
+    reference: object,
+    limits: Mapping[str, tuple[float, float]],
+) -> Callable[..., Any]:
+    """The baseline, once all is as it should be; `limits` are values and the least they may be."""
+    if not callable(baseline):
+        raise TypeError("compare: baseline must be callable")
+    if reference is not None and not callable(reference):
+        raise TypeError("compare: reference must be callable")
+    for name, (value, least) in limits.items():
+        if value < least:
+            raise ValueError(f"compare: {name} must be at least {least}, got {value}")
+    return baseline
+
+
+def _run_apart(
+    contenders: Sequence[Contender], cells: Sequence[Cell], settings: Settings
+) -> Receipt:
+    """With the capture in a folder that goes when its receipt goes."""
+    folder = tempfile.mkdtemp(prefix="opscope-")
+    try:
+        receipt = run(
+            contenders, cells, replace(settings, output=Path(folder) / settings.output.name)
+        )
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(receipt, shutil.rmtree, folder, True)
+    return receipt
 
 
 def _named(
