@@ -76,6 +76,7 @@ __global__ void __launch_bounds__(block_threads) map_vectors(buffers<Element, In
       reinterpret_cast<vector_type*>(data.output)[v] = out;
     } else if (v == vectors) {
       // The grid covers one vector more than there is: its thread takes the odd elements.
+#pragma unroll 1
       for (std::int64_t i = vectors * width; i < data.count; ++i) map_one<Function>(data, i);
     }
   }
