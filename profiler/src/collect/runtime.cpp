@@ -6,8 +6,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
 #include <new>
+#include <utility>
 
 #include "collect/clock.hpp"
 #include "opscope/error.hpp"
@@ -76,8 +79,22 @@ void runtime::start(const opscope_session_options& options) {
     const std::lock_guard hold{layers_mutex_};
     layers = layers_;
   }
+  opscope_session_options possible{};
+  std::memcpy(&possible, &options, std::min<std::size_t>(options.size, sizeof possible));
+  const bool inherited = std::exchange(inherits_session_, false);
+  if (inherited) {
+    // The fork left the layers started; what CUDA and CUPTI were to the parent is unusable here.
+    for (const opscope_layer* layer : layers) layer->stop();
+    gpu_is_parents_ = true;
+  }
+  if (gpu_is_parents_) possible.no_gpu = 1;
   auto started = std::make_shared<session>(
-      session_context{hot, pool_, registry_, names, told, make_}, options, layers);
+      session_context{hot, pool_, registry_, names, told, make_}, possible, layers);
+  if (gpu_is_parents_ && options.no_gpu == 0) {
+    told.warn(
+        "cannot record GPU work: this process was forked inside a recorded one (start it by "
+        "spawn)");
+  }
   path_ = started->path();
   const std::lock_guard hold{session_mutex_};
   session_ = std::move(started);
@@ -147,6 +164,7 @@ void runtime::after_fork_in_parent() noexcept {
 
 void runtime::after_fork_in_child() noexcept {
   const bool was_active = hot.active.load() != 0;
+  inherits_session_ = inherits_session_ || was_active;
   hot.recording.store(0);
   hot.active.store(0);
   // Never destroyed: its threads do not exist here.

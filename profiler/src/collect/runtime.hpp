@@ -70,6 +70,8 @@ class runtime {
   std::mutex control_;  ///< one start, stop, pause, resume or flush at a time
   std::mutex layers_mutex_;
   std::vector<const opscope_layer*> layers_;
+  bool inherits_session_ = false;  ///< forked inside a session: its layers are still started
+  bool gpu_is_parents_ = false;    ///< forked inside a session: no GPU work can be recorded
   std::string path_;
   std::string machine_;
 };
