@@ -59,8 +59,8 @@ class gzip_stream::buffer : public std::streambuf {
   std::array<Bytef, chunk / 4> compressed_{};
 };
 
-gzip_stream::gzip_stream(std::ostream& out)
-    : std::ostream(nullptr), buffer_{std::make_unique<buffer>(out)} {
+gzip_stream::gzip_stream(std::ostream& target)
+    : std::ostream(nullptr), buffer_{std::make_unique<buffer>(target)} {
   rdbuf(buffer_.get());
 }
 

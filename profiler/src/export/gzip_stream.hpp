@@ -9,7 +9,7 @@ namespace opscope::exporter {
 /// Compresses what is written to it into another stream, as one gzip member.
 class gzip_stream : public std::ostream {
  public:
-  explicit gzip_stream(std::ostream& out);
+  explicit gzip_stream(std::ostream& target);
   ~gzip_stream() override;
 
   /// Ends the member. The stream is bad when anything could not be written.

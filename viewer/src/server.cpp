@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "viewer/server.hpp"
+
+#include <httplib.h>
+#include <sys/random.h>
+
+#include <array>
+#include <fstream>
+#include <string_view>
+#include <vector>
+
+#include "opscope/error.hpp"
+
+namespace opscope::viewer {
+namespace {
+
+constexpr const char* loopback = "127.0.0.1";
+
+// The UI is WebAssembly and compiles at run time; everything else stays on this origin, so that no
+// trace leaves the machine.
+constexpr const char* content_policy =
+    "default-src 'self'; "
+    "script-src 'self' 'unsafe-inline' 'unsafe-eval' 'wasm-unsafe-eval' blob:; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; "
+    "worker-src 'self' blob:; connect-src 'self' data: blob:; object-src 'none'; "
+    "frame-ancestors 'none'";
+
+/// ["dev.perfetto.ExpandTracksByRegex", ".*"]: the groups start collapsed otherwise.
+constexpr std::string_view expand_tracks =
+    "%5B%7B%22id%22%3A%22dev.perfetto.ExpandTracksByRegex%22%2C%22args%22%3A%5B%22.*%22%5D%7D%5D";
+
+std::string random_token() {
+  std::array<unsigned char, 16> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    throw error("view: the system gives no random bytes (try again)");
+  }
+  constexpr std::string_view hex = "0123456789abcdef";
+  std::string token;
+  for (const auto byte : bytes) {
+    token += hex[byte >> 4U];
+    token += hex[byte & 0xFU];
+  }
+  return token;
+}
+
+/// Hands a file out in pieces: a trace may be larger than memory.
+void send_file(const std::filesystem::path& path, httplib::Response& response) {
+  auto file = std::make_shared<std::ifstream>(path, std::ios::binary | std::ios::ate);
+  if (!*file) {
+    response.status = 404;
+    return;
+  }
+  const auto size = static_cast<std::size_t>(file->tellg());
+  response.set_content_provider(
+      size, "application/json",
+      [file](std::size_t offset, std::size_t length, httplib::DataSink& sink) {
+        constexpr std::size_t largest = std::size_t{1} << 20U;
+        std::vector<char> piece(std::min(length, largest));
+        file->clear();
+        file->seekg(static_cast<std::streamoff>(offset));
+        file->read(piece.data(), static_cast<std::streamsize>(piece.size()));
+        const auto got = static_cast<std::size_t>(file->gcount());
+        return got > 0 && sink.write(piece.data(), got);
+      });
+}
+
+}  // namespace
+
+class server::state {
+ public:
+  state(const std::filesystem::path& ui, std::filesystem::path trace, std::uint16_t wanted)
+      : trace_path{"/" + random_token() + "/trace.json"} {
+    http.set_default_headers({{"Content-Security-Policy", content_policy},
+                              {"X-Content-Type-Options", "nosniff"},
+                              {"Referrer-Policy", "no-referrer"},
+                              {"Cache-Control", "no-store"}});
+    if (!http.set_mount_point("/", ui.string())) {
+      throw error("view: " + ui.string() + " is not a folder (set OPSCOPE_PERFETTO_UI)");
+    }
+    http.set_file_extension_and_mimetype_mapping("wasm", "application/wasm");
+    http.Get(trace_path,
+             [trace = std::move(trace)](const httplib::Request&, httplib::Response& response) {
+               send_file(trace, response);
+             });
+    bind(wanted);
+    http.set_pre_routing_handler(
+        [this](const httplib::Request& request, httplib::Response& response) {
+          if (addressed_here(request.get_header_value("Host"))) {
+            return httplib::Server::HandlerResponse::Unhandled;
+          }
+          response.status = 403;
+          response.set_content("this server answers to 127.0.0.1 only\n", "text/plain");
+          return httplib::Server::HandlerResponse::Handled;
+        });
+  }
+
+  httplib::Server http;
+  std::string trace_path;
+  int port = 0;
+
+ private:
+  void bind(std::uint16_t wanted) {
+    if (wanted == 0) {
+      port = http.bind_to_any_port(loopback);
+    } else {
+      port = http.bind_to_port(loopback, wanted) ? wanted : -1;
+    }
+    if (port <= 0) {
+      throw error("view: port " + std::to_string(wanted) +
+                  " cannot be had (choose another --port, or leave it out)");
+    }
+  }
+
+  [[nodiscard]] bool addressed_here(const std::string& host) const {
+    const auto suffix = ":" + std::to_string(port);
+    return host == loopback + suffix || host == "localhost" + suffix;
+  }
+};
+
+server::server(std::filesystem::path ui, std::filesystem::path trace, std::uint16_t port)
+    : state_{std::make_unique<state>(ui, std::move(trace), port)} {}
+
+server::~server() = default;
+
+std::string server::address() const {
+  const auto origin = std::string{"http://"} + loopback + ":" + std::to_string(state_->port);
+  return origin + "/#!/?url=" + origin + state_->trace_path +
+         "&startupCommands=" + std::string{expand_tracks};
+}
+
+std::uint16_t server::port() const noexcept { return static_cast<std::uint16_t>(state_->port); }
+
+void server::run() { state_->http.listen_after_bind(); }
+
+void server::stop() { state_->http.stop(); }
+
+}  // namespace opscope::viewer
