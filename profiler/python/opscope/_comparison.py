@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opscope._errors import Error
-from opscope._receipt import Receipt
+from opscope._receipt import Receipt, refuse_existing
 
 if TYPE_CHECKING:
     import torch
@@ -129,6 +129,7 @@ def run(contenders: Sequence[Contender], cells: Sequence[Cell], settings: Settin
             "compare: a profile is on in this process: its cost would be in the timing "
             "(end it first)"
         )
+    refuse_existing([settings.output], settings.force)
     device = _device_of(cells)
     described: list[dict[str, Any]] = []
     calls: list[list[Any]] = []

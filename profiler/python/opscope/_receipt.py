@@ -3,12 +3,26 @@
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from opscope import _core
 from opscope._capture import Capture
 from opscope._errors import Error
+
+
+def refuse_existing(paths: Iterable[Path], force: bool) -> None:
+    """Before the work, not after it.
+
+    Raises:
+        Error: one of them exists and `force` is false.
+    """
+    for path in paths:
+        if path.exists() and not force:
+            raise Error(
+                f"cannot write {path}: it exists (remove it, choose another path, or force)"
+            )
 
 
 def write_text(path: str | os.PathLike[str], text: str, force: bool) -> Path:
@@ -18,8 +32,7 @@ def write_text(path: str | os.PathLike[str], text: str, force: bool) -> Path:
         Error: it exists and `force` is false, or it cannot be written.
     """
     out = Path(path)
-    if out.exists() and not force:
-        raise Error(f"cannot write {out}: it exists (remove it, choose another path, or force)")
+    refuse_existing([out], force)
     part = out.with_name(out.name + ".partial")
     try:
         part.write_text(text, encoding="utf-8")

@@ -137,6 +137,7 @@ def _setup(path: str | None) -> dict[str, Any]:
 
 def _measure(arguments: argparse.Namespace) -> int:
     from opscope._comparison import Cell, Contender, Settings, label_of, run
+    from opscope._receipt import refuse_existing
 
     extra = _setup(arguments.setup)
     import torch
@@ -153,8 +154,12 @@ def _measure(arguments: argparse.Namespace) -> int:
     stem = re.sub(r"\W+", "_", re.split(r"[:.]", arguments.candidate)[-1]) or "candidate"
     folder = Path(arguments.output)
     folder.mkdir(parents=True, exist_ok=True)
+    capture, trace, receipt_file = (
+        folder / f"{stem}.{suffix}" for suffix in ("opscope", "trace.json", "receipt.json")
+    )
+    refuse_existing((capture, trace, receipt_file), arguments.force)
     settings = Settings(
-        output=(folder / f"{stem}.opscope").absolute(),
+        output=capture.absolute(),
         title=arguments.candidate,
         backward=arguments.backward,
         force=arguments.force,
@@ -163,12 +168,9 @@ def _measure(arguments: argparse.Namespace) -> int:
     contenders = [Contender(arguments.against, baseline), Contender(arguments.candidate, candidate)]
     receipt = run(contenders, cells, settings)
     print(receipt.to_json() if arguments.format == "json" else receipt)
-    receipt.export(folder / f"{stem}.trace.json", force=arguments.force)
-    receipt.save(folder / f"{stem}.receipt.json", force=arguments.force)
-    print(
-        f"opscope: wrote {stem}.opscope, {stem}.trace.json and {stem}.receipt.json to {folder}",
-        file=sys.stderr,
-    )
+    receipt.export(trace, force=arguments.force)
+    receipt.save(receipt_file, force=arguments.force)
+    print(f"opscope: wrote {capture}, {trace} and {receipt_file}", file=sys.stderr)
     return 1 if receipt.any_wrong else 0
 
 

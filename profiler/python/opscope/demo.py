@@ -119,6 +119,8 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0 if replay(folder, arguments.force) else 3
     import torch
 
+    from opscope._receipt import refuse_existing
+
     on_gpu = torch.cuda.is_available()
     if not on_gpu:
         if arguments.strict:
@@ -128,6 +130,8 @@ def _run(arguments: argparse.Namespace) -> int:
             )
             return 4
         print("Measured now on this machine's CPU (no GPU was found):\n", flush=True)
+    outputs = [folder / f"gelu.{suffix}" for suffix in ("opscope", "trace.json", "receipt.json")]
+    refuse_existing(outputs, arguments.force)
     receipt = measure(folder, arguments.force, arguments.strict)
     print(receipt)
     receipt.export(folder / "gelu.trace.json", force=arguments.force)
