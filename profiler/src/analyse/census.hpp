@@ -18,8 +18,8 @@ struct trace_census {
     bool operator==(const category&) const = default;
   };
   std::uint64_t events = 0;
-  std::map<std::string, std::uint64_t, std::less<>> by_phase;
-  std::map<std::string, category, std::less<>> by_category;
+  std::map<std::string, std::uint64_t, std::less<>> by_phase = {};
+  std::map<std::string, category, std::less<>> by_category = {};
   std::uint64_t unreadable = 0;  ///< events that were no JSON object
   bool operator==(const trace_census&) const = default;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A summary as JSON, CSV, Markdown, and a table for the terminal.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -35,6 +37,8 @@ std::string number_text(std::int64_t value, unit what) {
   if (what == unit::bytes) return bytes_text(value);
   return count_text(value);
 }
+
+double in_microseconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1000; }
 
 std::string cell_text(const summary_value& value, unit what, bool full) {
   return std::visit(overloaded{[](std::monostate) { return std::string("-"); },
@@ -131,8 +135,9 @@ std::string to_json(const summary& table) {
 
 std::string to_table(const summary& table, unsigned width) {
   if (table.rows.empty()) return "no rows by " + table.by + ": nothing of it was recorded\n";
-  auto plain = as_text(table);
-  auto out = render_table(plain.columns, std::move(plain.rows), table.full ? 0 : width);
+  const auto plain = as_text(table);
+  auto out = render_table(plain.columns, plain.rows, table.full ? 0 : width);
+  if (table.by == "boundary") out += "stages: medians in µs\n";
   if (table.rows_left_out != 0) {
     out += count_text(static_cast<std::int64_t>(table.rows_left_out)) + " more rows\n";
   }

@@ -130,10 +130,10 @@ class op_rows final : public summary_sink {
 };
 
 constexpr std::array stage_keys{"python_ns", "dispatch_ns", "launch_ns", "between_ns",
-                                "return_ns", "op_ns",       "queue_ns",  "kernel_ns"};
+                                "return_ns", "queue_ns",    "kernel_ns", "op_ns"};
 constexpr std::array stage_titles{"python", "dispatch", "launch", "between",
-                                  "return", "op",       "queue",  "kernel"};
-enum stage_index : std::size_t { queue_stage = 6, kernel_stage = 7 };
+                                  "return", "queue",    "kernel", "op"};
+enum stage_index : std::size_t { queue_stage = 5, kernel_stage = 6, op_stage = 7 };
 
 class boundary_rows final : public summary_sink {
  public:
@@ -145,11 +145,12 @@ class boundary_rows final : public summary_sink {
     const group_key key{row.name, by_shape_ ? row.input_dims : string_id{}};
     auto& group = groups_[key];
     const auto& stages = outermost->stages;
-    const std::array values{stages.python,  stages.dispatch, stages.launch,
-                            stages.between, stages.return_,  stages.op};
+    const std::array values{stages.python, stages.dispatch, stages.launch, stages.between,
+                            stages.return_};
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (values.at(i)) group.stages.at(i).add(*values.at(i));
     }
+    if (stages.op) group.stages.at(op_stage).add(*stages.op);
     ++group.calls;
     if (!outermost->launches.empty()) ops_.insert_or_assign(row.id, &group);
   }

@@ -11,7 +11,6 @@
 namespace opscope::analyse {
 namespace {
 
-constexpr std::size_t gap = 2;
 constexpr std::size_t narrowest_name = 12;
 constexpr std::string_view ellipsis = "…";
 
@@ -33,6 +32,34 @@ std::string three_digits(double value) {
   if (value < 9.995) return fmt::format("{:.2f}", value);
   if (value < 99.95) return fmt::format("{:.1f}", value);
   return fmt::format("{:.0f}", value);
+}
+
+/// Widths of the columns that a table shows.
+struct fitted_columns {
+  std::vector<std::size_t> widths;
+  std::size_t gap = 2;
+
+  [[nodiscard]] std::size_t total() const {
+    return std::accumulate(widths.begin(), widths.end(), gap * (widths.size() - 1));
+  }
+};
+
+/// Too wide a table gets a shorter first column, then smaller gaps, then fewer columns.
+fitted_columns fit(const std::vector<text_column>& columns,
+                   const std::vector<std::vector<std::string>>& rows, std::size_t width) {
+  fitted_columns out;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    auto widest = display_width(columns[c].title);
+    for (const auto& row : rows) widest = std::max(widest, display_width(row[c]));
+    out.widths.push_back(widest);
+  }
+  if (width == 0) return out;
+  const auto least = std::min(out.widths[0], narrowest_name);
+  const auto rest = [&] { return out.total() - out.widths[0]; };
+  if (rest() + least > width) out.gap = 1;
+  while (rest() + least > width && out.widths.size() > 2) out.widths.pop_back();
+  if (out.total() > width) out.widths[0] = std::max(least, width - std::min(width, rest()));
+  return out;
 }
 
 }  // namespace
@@ -97,35 +124,27 @@ std::string count_text(std::int64_t count) {
 }
 
 std::string render_table(const std::vector<text_column>& columns,
-                         std::vector<std::vector<std::string>> rows, std::size_t width) {
-  std::vector<std::size_t> widths;
-  for (std::size_t c = 0; c < columns.size(); ++c) {
-    auto widest = display_width(columns[c].title);
-    for (const auto& row : rows) widest = std::max(widest, display_width(row[c]));
-    widths.push_back(widest);
-  }
-  const auto total = std::accumulate(widths.begin(), widths.end(), gap * (columns.size() - 1));
-  if (width != 0 && total > width) {
-    const auto excess = total - width;
-    const auto least = std::min(widths[0], narrowest_name);
-    widths[0] = widths[0] > least + excess ? widths[0] - excess : least;
-  }
+                         const std::vector<std::vector<std::string>>& rows, std::size_t width) {
+  const auto fitted = fit(columns, rows, width);
   std::string out;
   const auto line = [&](const auto& text_of) {
     std::string text;
-    for (std::size_t c = 0; c < columns.size(); ++c) {
-      if (c != 0) text.append(gap, ' ');
-      const auto cell = elide_middle(text_of(c), widths[c]);
-      text += columns[c].right ? pad_left(cell, widths[c]) : pad_right(cell, widths[c]);
+    for (std::size_t c = 0; c < fitted.widths.size(); ++c) {
+      if (c != 0) text.append(fitted.gap, ' ');
+      const auto cell = elide_middle(text_of(c), fitted.widths[c]);
+      text +=
+          columns[c].right ? pad_left(cell, fitted.widths[c]) : pad_right(cell, fitted.widths[c]);
     }
     text.erase(text.find_last_not_of(' ') + 1);
     out += text + '\n';
   };
   line([&](std::size_t c) { return columns[c].title; });
-  const auto rule = std::accumulate(widths.begin(), widths.end(), gap * (columns.size() - 1));
-  for (std::size_t i = 0; i < rule; ++i) out += "─";
+  for (std::size_t i = 0; i < fitted.total(); ++i) out += "─";
   out += '\n';
   for (const auto& row : rows) line([&](std::size_t c) { return row[c]; });
+  if (const auto left = columns.size() - fitted.widths.size(); left != 0) {
+    out += fmt::format("{} more column{}: {}\n", left, left == 1 ? "" : "s", columns.back().title);
+  }
   return out;
 }
 

@@ -35,9 +35,10 @@ struct text_column {
 };
 
 /// An aligned table with a rule under its titles. When it would exceed `width` (0: no limit), the
-/// texts of the first column are elided, but not below 12 columns.
+/// texts of the first column are elided, but not below 12 columns, then the gaps narrow, then the
+/// last columns are left out and a line says so.
 [[nodiscard]] std::string render_table(const std::vector<text_column>& columns,
-                                       std::vector<std::vector<std::string>> rows,
+                                       const std::vector<std::vector<std::string>>& rows,
                                        std::size_t width);
 
 }  // namespace opscope::analyse

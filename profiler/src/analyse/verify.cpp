@@ -153,7 +153,7 @@ std::string category_table(const trace_census& census) {
     rows.push_back({name, count_text(static_cast<std::int64_t>(category.count)),
                     duration_text(category.duration_ns)});
   }
-  return render_table({{"category"}, {"events", true}, {"duration", true}}, std::move(rows), 80);
+  return render_table({{"category"}, {"events", true}, {"duration", true}}, rows, 80);
 }
 
 }  // namespace

@@ -302,9 +302,9 @@ void linker::hand_on(held_activity<Row>& event) {
   if (!event.link.launch && !is_profilers_own(event.row)) {
     found_.add(outcome::unlinked, category_of<Row>());
   }
-  if (const auto* launch = launches_.find(event.row.correlation)) {
-    event.link.counters = launch->counters;
-  }
+  const auto* launch = launches_.find(event.row.correlation);
+  // A graph launch starts many: the bytes of its op are of none of them alone.
+  if (launch != nullptr && event.row.graph_node == 0) event.link.counters = launch->counters;
   tie_graph(event);
   sink_.on(event.row, event.link);
 }

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyse/receipt.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "analyse/text_layout.hpp"
+#include "opscope/error.hpp"
+#include "support/scene.hpp"
+
+namespace opscope::analyse {
+namespace {
+
+using nlohmann::json;
+using test::scene;
+using metric = sample::metric;
+
+constexpr auto comparison = R"({"schema": "opscope.comparison/1", "title": "gelu",
+  "device": "NVIDIA H200", "approximate": "tanh",
+  "contenders": ["torch.nn.functional.gelu", "opscope::gelu"],
+  "cells": [
+    {"cell": 0, "label": "1,024 fp32", "shape": [1024], "dtype": "float32", "elements": 1024,
+     "read_bytes_ideal": 4096, "write_bytes_ideal": 4096, "backward": false, "skipped": null,
+     "no_graph_replay": [null, "capture refused"],
+     "contenders": [{"contender": 0, "correct": true, "max_abs_error": 0, "why": ""},
+                    {"contender": 1, "correct": true, "max_abs_error": 1e-7, "why": ""}]},
+    {"cell": 1, "label": "huge", "elements": 1, "skipped": "not enough memory"}]})";
+
+constexpr std::uint32_t calls = 5;
+
+/// Five calls of two contenders in turns: mark, op, launch, kernel; the candidate's kernel is
+/// shorter.
+void tell_timeline(scene& scene) {
+  std::uint32_t correlation = 0;
+  std::int64_t now = 1'000;
+  for (std::uint32_t ordinal = 0; ordinal < calls; ++ordinal) {
+    for (std::uint32_t contender = 0; contender < 2; ++contender) {
+      const std::int64_t kernel = contender == 0 ? 2'000 : 1'000;
+      scene.mark(0, contender, ordinal, now, now + 900);
+      scene.op(contender == 0 ? "aten::gelu" : "opscope::gelu", now + 100, now + 800);
+      scene.launch(++correlation, now + 300, now + 600, now + 700, now + 700 + kernel);
+      now += 10'000;
+    }
+  }
+}
+
+void tell_samples(scene& scene) {
+  scene.samples(metric::host_call, 0, 0, {7'000, 7'100, 7'200, 7'000, 7'100});
+  scene.samples(metric::host_call, 0, 1, {7'010, 7'050, 7'220, 6'900, 7'150});
+  scene.samples(metric::device_warm, 0, 0, {2'000, 2'000, 2'010, 1'990, 2'000});
+  scene.samples(metric::device_warm, 0, 1, {1'000, 1'000, 1'005, 995, 1'000});
+  scene.samples(metric::device_cold, 0, 0, {3'000, 3'000, 3'000});
+  scene.samples(metric::graph_replay, 0, 0, {1'900, 1'900, 1'900});
+  scene.samples(metric::copy_bandwidth, 0, 0, {10'000'000'000});
+}
+
+void tell_counters(scene& scene) {
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    auto& row = scene.counters("warm", i, 900'000 + i * 100, 900'050 + i * 100,
+                               i == 0 ? 30'000 : 4'100, 4'096);
+    row.cell = 0;
+    row.contender = 1;
+    row.flags = i == 0 ? counter_range::first_of_pass : 0;
+  }
+}
+
+void tell_comparison(scene& scene) {
+  scene.document("comparison", comparison);
+  tell_timeline(scene);
+  tell_samples(scene);
+  tell_counters(scene);
+}
+
+json receipt_of(scene& scene) { return json::parse(to_json(make_receipt(scene.open()))); }
+
+TEST(receipt, is_recomputed_from_the_capture) {
+  scene scene;
+  tell_comparison(scene);
+  const auto receipt = receipt_of(scene);
+  EXPECT_EQ(receipt.at("schema"), "opscope.receipt/1");
+  const auto& base = receipt.at("cells").at(0).at("contenders").at(0);
+  const auto& candidate = receipt.at("cells").at(0).at("contenders").at(1);
+  EXPECT_EQ(base.at("verdict"), "baseline");
+  EXPECT_TRUE(base.at("host_ratio").at("ratio").is_null());
+  EXPECT_EQ(candidate.at("verdict"), "faster");
+  EXPECT_EQ(candidate.at("host_ratio").at("finding"), "no difference shown");
+  EXPECT_EQ(candidate.at("device_ratio").at("ratio"), 0.5);
+  EXPECT_EQ(candidate.at("host_call").at("median_ns"), 7'050);
+  EXPECT_EQ(candidate.at("host_call").at("method"), "host-clock");
+  EXPECT_EQ(candidate.at("device_warm").at("method"), "cuda-events");
+  EXPECT_EQ(candidate.at("kernel_record").at("median_ns"), 1'000);
+  EXPECT_EQ(candidate.at("kernel_record").at("method"), "cupti-record");
+  EXPECT_EQ(receipt.at("cells").at(1).at("skipped"), "not enough memory");
+}
+
+TEST(receipt, has_stages_that_sum_to_the_call) {
+  scene scene;
+  tell_comparison(scene);
+  const auto stages = receipt_of(scene).at("cells").at(0).at("contenders").at(0).at("stages");
+  const auto median = [&](const char* name) {
+    return stages.at(name).at("median_ns").get<std::int64_t>();
+  };
+  EXPECT_EQ(median("python"), 100);
+  EXPECT_EQ(median("dispatch"), 200);
+  EXPECT_EQ(median("launch"), 300);
+  EXPECT_EQ(median("between"), 0);
+  EXPECT_EQ(median("return"), 200);
+  EXPECT_EQ(median("total"), 800);
+  EXPECT_EQ(median("queue"), 100);
+  EXPECT_EQ(median("kernel"), 2'000);
+  EXPECT_EQ(median("launch_overhead"), 600);
+  EXPECT_EQ(median("launch_latency"), 400);
+  EXPECT_FALSE(stages.contains("op"));
+}
+
+TEST(receipt, says_why_a_number_is_missing) {
+  scene scene;
+  tell_comparison(scene);
+  const auto candidate = receipt_of(scene).at("cells").at(0).at("contenders").at(1);
+  EXPECT_TRUE(candidate.at("graph_replay").at("median_ns").is_null());
+  EXPECT_EQ(candidate.at("graph_replay").at("not_measured"), "capture refused");
+  EXPECT_EQ(candidate.at("dram").at("cold").at("not_measured"),
+            "the capture has no counter ranges of it");
+}
+
+TEST(receipt, leaves_the_first_range_of_a_pass_out) {
+  scene scene;
+  tell_comparison(scene);
+  const auto warm =
+      receipt_of(scene).at("cells").at(0).at("contenders").at(1).at("dram").at("warm");
+  EXPECT_EQ(warm.at("read_bytes"), 4'100);
+  EXPECT_EQ(warm.at("count"), 2);
+  EXPECT_EQ(warm.at("method"), "counter:user-range");
+}
+
+TEST(receipt, relates_bandwidth_to_the_copy_of_the_same_run) {
+  scene scene;
+  tell_comparison(scene);
+  const auto bandwidth = receipt_of(scene).at("cells").at(0).at("contenders").at(1).at("bandwidth");
+  EXPECT_DOUBLE_EQ(bandwidth.at("bytes_per_second").get<double>(), 8'192 * 1e9 / 1'000);
+  EXPECT_DOUBLE_EQ(bandwidth.at("share_of_copy").get<double>(), 0.8192);
+}
+
+TEST(receipt, counts_links_and_their_order) {
+  scene scene;
+  tell_comparison(scene);
+  const auto links = receipt_of(scene).at("cells").at(0).at("contenders").at(0).at("links");
+  EXPECT_EQ(links.at("calls"), calls);
+  EXPECT_EQ(links.at("launches"), calls);
+  EXPECT_EQ(links.at("kernels"), calls);
+  EXPECT_EQ(links.at("unlinked"), 0);
+  EXPECT_EQ(links.at("out_of_order"), 0);
+  EXPECT_EQ(links.at("sums_broken"), 0);
+}
+
+TEST(receipt, changes_with_one_altered_kernel_record) {
+  scene told;
+  tell_comparison(told);
+  scene altered;
+  tell_comparison(altered);
+  altered.kernel_row(3).end += std::chrono::nanoseconds{500'000};
+  const auto before = receipt_of(told);
+  const auto after = receipt_of(altered);
+  EXPECT_NE(before, after);
+  const auto kernel = [](const json& receipt) {
+    return receipt.at("cells").at(0).at("contenders").at(1).at("kernel_record").at("p95_ns");
+  };
+  EXPECT_EQ(kernel(before), 1'000);
+  EXPECT_EQ(kernel(after), 501'000);
+}
+
+TEST(receipt, subtracts_the_collectors_own_cost_in_a_second_column) {
+  scene scene;
+  tell_comparison(scene);
+  // Each call: the op's start is stamped in `python`, its end in `return`; it is stored afterwards.
+  scene.document("own_cost", R"({"clock_ns": 20, "op_ns": 1000})");
+  const auto stages = receipt_of(scene).at("cells").at(0).at("contenders").at(0).at("stages");
+  EXPECT_EQ(stages.at("python").at("median_ns"), 100);
+  EXPECT_EQ(stages.at("python").at("corrected_median_ns"), 80);
+  EXPECT_EQ(stages.at("launch").at("corrected_median_ns"), 300);
+  EXPECT_EQ(stages.at("return").at("corrected_median_ns"), 180);
+  EXPECT_EQ(stages.at("total").at("corrected_median_ns"), 760);
+  EXPECT_FALSE(stages.at("kernel").contains("corrected_median_ns"));
+}
+
+TEST(receipt, calls_a_wrong_result_wrong_whatever_its_speed) {
+  scene scene;
+  auto document = json::parse(comparison);
+  document["cells"][0]["contenders"][1]["correct"] = false;
+  document["cells"][0]["contenders"][1]["why"] = "differs by 0.5";
+  scene.document("comparison", document.dump());
+  tell_samples(scene);
+  const auto capture = scene.open();
+  const auto receipt = make_receipt(capture);
+  EXPECT_TRUE(receipt.any_wrong());
+  EXPECT_EQ(receipt.cells.at(0).contenders.at(1).verdict, "wrong");
+  EXPECT_EQ(receipt.cells[0].contenders[1].reasons.front(), "differs by 0.5");
+  EXPECT_NE(to_table(receipt).find("differs by 0.5"), std::string::npos);
+}
+
+TEST(receipt, of_a_cpu_has_no_gpu_rows) {
+  scene scene;
+  auto document = json::parse(comparison);
+  document["device"] = "cpu";
+  scene.document("comparison", document.dump());
+  scene.mark(0, 0, 0, 0, 900);
+  scene.op("aten::gelu", 100, 800);
+  scene.samples(metric::host_call, 0, 0, {7'000, 7'100, 7'200});
+  scene.samples(metric::host_call, 0, 1, {14'000, 14'200, 14'400});
+  const auto receipt = make_receipt(scene.open());
+  const auto& candidate = receipt.cells.at(0).contenders.at(1);
+  EXPECT_EQ(candidate.verdict, "slower");
+  EXPECT_EQ(candidate.device_warm.why, "there is no GPU");
+  const auto table = to_table(receipt);
+  EXPECT_EQ(table.find("GPU"), std::string::npos) << table;
+  EXPECT_EQ(table.find("DRAM"), std::string::npos) << table;
+}
+
+TEST(receipt, fits_eighty_columns_with_any_number_of_contenders) {
+  for (const std::size_t contenders : {2U, 3U, 5U, 9U}) {
+    scene scene;
+    auto document = json::parse(comparison);
+    for (auto i = document["contenders"].size(); i < contenders; ++i) {
+      document["contenders"].push_back("a_package.with.long_names:a_contender_" +
+                                       std::string(60, 'x'));
+    }
+    scene.document("comparison", document.dump());
+    tell_timeline(scene);
+    tell_samples(scene);
+    tell_counters(scene);
+    const auto table = to_table(make_receipt(scene.open()), 80);
+    std::size_t begin = 0;
+    for (auto end = table.find('\n'); end != std::string::npos; end = table.find('\n', begin)) {
+      EXPECT_LE(display_width(table.substr(begin, end - begin)), 80U) << table;
+      begin = end + 1;
+    }
+    if (contenders == 2) RecordProperty("table", table);
+  }
+}
+
+TEST(receipt, needs_a_comparison) {
+  scene scene;
+  scene.op("a", 0, 1);
+  const auto capture = scene.open();
+  EXPECT_THROW((void)make_receipt(capture), error);
+}
+
+TEST(receipt, refuses_a_comparison_that_it_cannot_read) {
+  scene scene;
+  scene.document("comparison", R"({"contenders": 3})");
+  const auto capture = scene.open();
+  EXPECT_THROW((void)make_receipt(capture), error);
+}
+
+}  // namespace
+}  // namespace opscope::analyse

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyse/text_layout.hpp"
+
+#include <gtest/gtest.h>
+
+namespace opscope::analyse {
+namespace {
+
+TEST(text_layout, writes_times_with_three_digits) {
+  EXPECT_EQ(duration_text(0), "0 ns");
+  EXPECT_EQ(duration_text(850), "850 ns");
+  EXPECT_EQ(duration_text(1'234), "1.23 µs");
+  EXPECT_EQ(duration_text(99'940), "99.9 µs");
+  EXPECT_EQ(duration_text(836'100), "836 µs");
+  EXPECT_EQ(duration_text(999'600), "1.00 ms");
+  EXPECT_EQ(duration_text(12'345'678'901), "12.3 s");
+  EXPECT_EQ(duration_text(-1'500), "-1.50 µs");
+}
+
+TEST(text_layout, writes_bytes_and_counts) {
+  EXPECT_EQ(bytes_text(256), "256 B");
+  EXPECT_EQ(bytes_text(4'096), "4.00 KiB");
+  EXPECT_EQ(bytes_text(1'073'767'168), "1.00 GiB");
+  EXPECT_EQ(count_text(268'435'456), "268,435,456");
+  EXPECT_EQ(count_text(-1'000), "-1,000");
+  EXPECT_EQ(count_text(999), "999");
+}
+
+TEST(text_layout, elides_in_the_middle_by_code_points) {
+  EXPECT_EQ(elide_middle("abcdefghij", 5), "ab…ij");
+  EXPECT_EQ(elide_middle("abc", 3), "abc");
+  EXPECT_EQ(elide_middle("µµµµµµ", 4), "µµ…µ");
+  EXPECT_EQ(display_width(elide_middle("äöüäöüäöü", 6)), 6U);
+}
+
+TEST(text_layout, keeps_a_table_within_its_width) {
+  const std::string name(200, 'n');
+  const auto table = render_table({{"kernel"}, {"total", true}}, {{name, "1.23 µs"}}, 40);
+  std::size_t begin = 0;
+  for (auto end = table.find('\n'); end != std::string::npos; end = table.find('\n', begin)) {
+    EXPECT_LE(display_width(table.substr(begin, end - begin)), 40U);
+    begin = end + 1;
+  }
+  EXPECT_NE(table.find("1.23 µs"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace opscope::analyse
