@@ -212,7 +212,12 @@ void stop_layer() noexcept {
   const PyGILState_STATE gil = PyGILState_Ensure();
   {
     const keep_exception kept;
-    event_source::detach();
+    if (!event_source::detach()) {
+      state.runtime->warn(
+          "Python frames are incomplete: the program set sys.setprofile itself during the session "
+          "(unset it, or use Python 3.12)");
+      account(outcome::skipped);
+    }
     const std::uint64_t end_ns = state.runtime->now();
     threads::for_each([&](shadow_stack& stack) {
       if (stack.epoch != state.epoch || stack.shared == nullptr) return;

@@ -30,7 +30,8 @@ class event_source {
  public:
   /// Attaches to the interpreter. @return false with one line in `why`: another tool is there.
   static bool attach(bool calls, std::string& why);
-  static void detach() noexcept;
+  /// @return false: the program took the hook away from some thread meanwhile.
+  static bool detach() noexcept;
 };
 
 /// The tracer as a layer of the session.

@@ -130,14 +130,15 @@ bool event_source::attach(bool calls, std::string& why) {
   return true;
 }
 
-void event_source::detach() noexcept {
+bool event_source::detach() noexcept {
   const owned module = monitoring();
-  if (!module || tool < 0) return;
+  if (!module || tool < 0) return true;
   set_events(module.get(), 0);
   subscribe(module.get(), false);
   const owned freed{PyObject_CallMethod(module.get(), "free_tool_id", "i", tool)};
   if (!freed) PyErr_Clear();
   tool = -1;
+  return true;
 }
 
 }  // namespace opscope::python

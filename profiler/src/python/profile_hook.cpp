@@ -76,6 +76,11 @@ void for_each_thread(Visit&& visit) {
   }
 }
 
+/// A thread that stops the session from outside Python has no frame, and no hook either.
+bool runs_python(PyThreadState* thread) noexcept {
+  return static_cast<bool>(owned{reinterpret_cast<PyObject*>(PyThreadState_GetFrame(thread))});
+}
+
 }  // namespace
 
 bool event_source::attach(bool calls, std::string& why) {
@@ -95,12 +100,17 @@ bool event_source::attach(bool calls, std::string& why) {
   return true;
 }
 
-void event_source::detach() noexcept {
-  for_each_thread([](PyThreadState* thread) {
-    if (thread->c_profilefunc == on_event && _PyEval_SetProfile(thread, nullptr, nullptr) < 0)
-      PyErr_Clear();
+bool event_source::detach() noexcept {
+  bool whole = true;
+  for_each_thread([&whole](PyThreadState* thread) {
+    if (thread->c_profilefunc == on_event) {
+      if (_PyEval_SetProfile(thread, nullptr, nullptr) < 0) PyErr_Clear();
+    } else if (thread->c_profilefunc != nullptr || runs_python(thread)) {
+      whole = false;
+    }
   });
   set_for_new_threads(Py_None);
+  return whole;
 }
 
 }  // namespace opscope::python

@@ -8,17 +8,14 @@ event that a layer delivers as one line of JSON.
 import json
 import os
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
-from layer_events import Events, Run
+from layer_events import PYTHON, Events, Run
 
 LIBRARIES = Path(os.environ["OPSCOPE_LIBRARY_DIR"])
 STAND_IN = Path(os.environ.get("OPSCOPE_STAND_IN", LIBRARIES.parent / "stand-in"))
-# The frame tracer differs by version of Python: OPSCOPE_TEST_PYTHON runs another one's module.
-PYTHON = os.environ.get("OPSCOPE_TEST_PYTHON", sys.executable)
 
 PREAMBLE = """
 import os, sys

@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the layers deliver, as the stand-in core wrote it."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+# The frame tracer differs by version of Python: OPSCOPE_TEST_PYTHON runs another one's module.
+PYTHON = os.environ.get("OPSCOPE_TEST_PYTHON", sys.executable)
+_ask = "import sys; sys.exit(not hasattr(sys, 'monitoring'))"
+MONITORING = subprocess.run([PYTHON, "-c", _ask]).returncode == 0
 
 # Flags of model/records.hpp: of spans, frames, ops, ranges.
 OPEN_AT_START, OPEN_AT_END = 1 << 0, 1 << 1
