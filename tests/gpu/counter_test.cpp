@@ -268,6 +268,30 @@ TEST_F(counter_test, beside_activity_records_the_profilers_kernels_are_marked) {
   }
 }
 
+TEST_F(counter_test, work_that_is_being_captured_is_not_measured_and_the_capture_stays_valid) {
+  const device_floats data{small};
+  const device_stream stream;
+  wait();
+  const auto activity = collect::make_activity_source();
+  activity->start({}, sink_);
+  start();
+  if (IsSkipped()) {
+    activity->stop();
+    return;
+  }
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal), cudaSuccess);
+  counted("captured", [&] { launch_add(data.data(), 1, small, stream.get()); });
+  EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaSuccess);
+  counted("after", [&] { launch_add(data.data(), 1, small); });
+  source_->stop();
+  activity->stop();
+  cudaGraphDestroy(graph);
+  EXPECT_EQ(skipped(), 1U);
+  ASSERT_EQ(sink_.counter_ranges.size(), 1U);
+  EXPECT_EQ(sink_.text(sink_.counter_ranges[0].name), "after");
+}
+
 TEST_F(counter_test, says_how_it_measured) {
   const device_floats data{small};
   wait();

@@ -100,6 +100,27 @@ TEST_F(link_test, a_graph_captured_before_the_session_still_gives_its_kernels) {
   }
 }
 
+TEST_F(link_test, a_session_that_ends_during_a_capture_leaves_the_capture_valid) {
+  const device_floats data{small};
+  const device_stream stream;
+  wait();
+  start();
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal), cudaSuccess);
+  launch_add(data.data(), 1, data.count(), stream.get());
+  stop();
+  EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaSuccess);
+  cudaGraphExec_t executable = nullptr;
+  ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+  EXPECT_EQ(cudaGraphLaunch(executable, stream.get()), cudaSuccess);
+  wait();
+  float first = 0;
+  cudaMemcpy(&first, data.data(), sizeof(first), cudaMemcpyDeviceToHost);
+  EXPECT_EQ(first, 1.0F);
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+}
+
 TEST_F(link_test, links_by_time_and_thread_equal_cuptis_external_correlation) {
   const auto cupti = cupti::open_api();
   decltype(&cuptiActivityPushExternalCorrelationId) push = nullptr;

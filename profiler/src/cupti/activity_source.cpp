@@ -27,6 +27,7 @@
 
 #include "collect/quiet_thread.hpp"
 #include "cupti/buffer_exchange.hpp"
+#include "cupti/captures.hpp"
 #include "cupti/clock.hpp"
 #include "cupti/cupti_error.hpp"
 #include "cupti/decode.hpp"
@@ -117,6 +118,7 @@ class activity_session {
   }
 
   void enable(const collect::activity_config& config) {
+    subscription_.watch_captures();
     if (config.graph_nodes) {
       subscription_.watch_graph_nodes(sink_);
     }
@@ -234,7 +236,13 @@ class activity_session {
 
   void shut_down() noexcept {
     switch_host_records_off();
-    synchronize_all(driver_);
+    if (capture_in_progress()) {
+      // Waiting would invalidate the program's capture; kernels still running are not delivered.
+      sink_.document("warning", R"({"text": "the session ended during a CUDA graph capture, so it )"
+                                R"(did not wait for the GPU: the last kernels may be missing"})");
+    } else {
+      synchronize_all(driver_);
+    }
     try {
       check_clock();
     } catch (const std::exception&) {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "collect/activity_source.hpp"
+#include "cupti/captures.hpp"
 #include "cupti/clock.hpp"
 #include "cupti/counter_support.hpp"
 #include "cupti/cupti_error.hpp"
@@ -64,7 +65,9 @@ class counter_session {
   counter_session& operator=(const counter_session&) = delete;
 
   bool begin(std::string_view name, std::uint32_t cell, std::uint32_t contender) noexcept {
-    const auto context = broken_ || open_ != nullptr ? std::nullopt : context_in_use(driver_);
+    // Work that is being captured does not run, and a range would invalidate the capture.
+    const bool closed = broken_ || open_ != nullptr || capture_in_progress();
+    const auto context = closed ? std::nullopt : context_in_use(driver_);
     if (!context) {
       sink_.account(outcome::skipped, row_kind, 1);
       return false;

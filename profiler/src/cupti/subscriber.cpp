@@ -3,10 +3,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <thread>
 
+#include "cupti/captures.hpp"
 #include "cupti/clock.hpp"
 #include "cupti/cupti_error.hpp"
 
@@ -30,6 +32,27 @@ CUptiResult subscribe(const api& cupti, CUpti_CallbackFunc callback, void* data,
 void ignore_callback(void* /*data*/, CUpti_CallbackDomain /*domain*/, CUpti_CallbackId /*id*/,
                      const void* /*cbdata*/) noexcept {}
 
+constexpr std::array driver_begins{CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture,
+                                   CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz,
+                                   CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2,
+                                   CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz,
+                                   CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph,
+                                   CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz};
+constexpr std::array driver_ends{CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture,
+                                 CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz};
+constexpr std::array runtime_begins{
+    CUPTI_RUNTIME_TRACE_CBID_cudaStreamBeginCapture_v10000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaStreamBeginCapture_ptsz_v10000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaStreamBeginCaptureToGraph_v12030,
+    CUPTI_RUNTIME_TRACE_CBID_cudaStreamBeginCaptureToGraph_ptsz_v12030};
+constexpr std::array runtime_ends{CUPTI_RUNTIME_TRACE_CBID_cudaStreamEndCapture_v10000,
+                                  CUPTI_RUNTIME_TRACE_CBID_cudaStreamEndCapture_ptsz_v10000};
+
+bool contains(const auto& ids, CUpti_CallbackId id) noexcept {
+  return std::ranges::any_of(ids,
+                             [id](auto one) { return static_cast<CUpti_CallbackId>(one) == id; });
+}
+
 }  // namespace
 
 subscriber::subscriber(const api& cupti) : cupti_(cupti) {
@@ -51,6 +74,18 @@ void subscriber::watch_graph_nodes(collect::activity_sink& sink) {
   }
 }
 
+void subscriber::watch_captures() {
+  const auto watch = [this](CUpti_CallbackDomain domain, const auto& ids) {
+    for (const auto id : ids) {
+      check(cupti_.enable_callback(1, handle_, domain, id), "cuptiEnableCallback(stream capture)");
+    }
+  };
+  watch(CUPTI_CB_DOMAIN_DRIVER_API, driver_begins);
+  watch(CUPTI_CB_DOMAIN_DRIVER_API, driver_ends);
+  watch(CUPTI_CB_DOMAIN_RUNTIME_API, runtime_begins);
+  watch(CUPTI_CB_DOMAIN_RUNTIME_API, runtime_ends);
+}
+
 void subscriber::close() noexcept {
   if (handle_ == nullptr) {
     return;
@@ -61,17 +96,41 @@ void subscriber::close() noexcept {
   }
   cupti_.unsubscribe(handle_);
   handle_ = nullptr;
+  forget_captures();
 }
 
 void subscriber::on_callback(void* self, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                              const void* data) {
-  if (domain != CUPTI_CB_DOMAIN_RESOURCE || data == nullptr) {
+  if (data == nullptr) {
+    return;
+  }
+  if (domain != CUPTI_CB_DOMAIN_RESOURCE) {
+    capture_changed(domain, id, *static_cast<const CUpti_CallbackData*>(data));
     return;
   }
   const auto* resource = static_cast<const CUpti_ResourceData*>(data);
   if (resource->resourceDescriptor != nullptr) {
     static_cast<subscriber*>(self)->node_made(
         id, *static_cast<const CUpti_GraphData*>(resource->resourceDescriptor));
+  }
+}
+
+void subscriber::capture_changed(CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                                 const CUpti_CallbackData& call) noexcept {
+  if (call.callbackSite != CUPTI_API_EXIT || call.functionParams == nullptr) {
+    return;
+  }
+  // The stream is the first parameter of all of these functions.
+  const CUstream stream = *static_cast<const CUstream*>(call.functionParams);
+  const bool driver = domain == CUPTI_CB_DOMAIN_DRIVER_API;
+  const bool failed = call.functionReturnValue != nullptr &&
+                      *static_cast<const int*>(call.functionReturnValue) != 0;
+  if (driver ? contains(driver_begins, id) : contains(runtime_begins, id)) {
+    if (!failed) {
+      note_capture_begun(stream);
+    }
+  } else if (driver ? contains(driver_ends, id) : contains(runtime_ends, id)) {
+    note_capture_ended(stream);
   }
 }
 

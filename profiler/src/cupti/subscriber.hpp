@@ -24,12 +24,18 @@ class subscriber {
   /// @throws cupti_error
   void watch_graph_nodes(collect::activity_sink& sink);
 
+  /// Notes from now on which streams capture (captures.hpp).
+  /// @throws cupti_error
+  void watch_captures();
+
   /// Ends the subscription; no callback runs when it returns. Later calls do nothing.
   void close() noexcept;
 
  private:
   static void on_callback(void* self, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                           const void* data);
+  static void capture_changed(CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                              const CUpti_CallbackData& call) noexcept;
   void node_made(CUpti_CallbackId id, const CUpti_GraphData& graph) noexcept;
 
   const api& cupti_;
