@@ -49,19 +49,17 @@ OPSCOPE_MATH scaled<float> decay(float high, float low) {
 struct exact_form {
   template <precision Precision>
   static OPSCOPE_MATH scaled<float> tail(float a) {
-    const float r = reciprocal(a + 4.0F);
-    const float s = fused(-8.0F, r, 1.0F);
+    const mapped m = map<Precision>(a);
     const scaled<float> e = gaussian<Precision>(a);
-    return {tail_ratio<Precision>(s) * r * e.value, e.scale};
+    return {tail_ratio<Precision>(m.s) * m.r * e.value, e.scale};
   }
 
   template <precision Precision>
   static OPSCOPE_MATH scaled<float> slope(float a) {
-    const float r = reciprocal(a + 4.0F);
-    const float s = fused(-8.0F, r, 1.0F);
+    const mapped m = map<Precision>(a);
     const scaled<float> e = gaussian<Precision>(a);
     const float to_zero = (0.751791537F - a) - 1.21144499e-08F;
-    return {slope_ratio<Precision>(s) * to_zero * e.value, e.scale};
+    return {slope_ratio<Precision>(m.s) * to_zero * e.value, e.scale};
   }
 
   template <precision Precision>
@@ -79,6 +77,24 @@ struct exact_form {
   static OPSCOPE_MATH double limit(double) { return 40.0; }
 
  private:
+  /// The argument s = (a − 4)/(a + 4) of the polynomials, and r = 1/(a + 4).
+  struct mapped {
+    float s;
+    float r;
+  };
+
+  template <precision Precision>
+  static OPSCOPE_MATH mapped map(float a) {
+    const float r = reciprocal(a + 4.0F);
+    const float s = fused(-8.0F, r, 1.0F);
+    if constexpr (Precision == precision::half) return {s, r};
+    // The polynomials are steep near s = −1, where a + 4 and its reciprocal are off by 2^−24 each:
+    // one step takes both errors away, and r = (1 − s)/8.
+    const float residual = fused(-s, a, fused(-4.0F, s + 1.0F, a));
+    const float corrected = fused(residual, r, s);
+    return {corrected, fused(-0.125F, corrected, 0.125F)};
+  }
+
   /// e^(−a²/2) = 2^(−a²·log₂(e)/2).
   template <precision Precision>
   static OPSCOPE_MATH scaled<float> gaussian(float a) {
