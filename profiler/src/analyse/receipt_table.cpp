@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "analyse/receipt.hpp"
@@ -14,8 +15,8 @@ namespace opscope::analyse {
 namespace {
 
 constexpr std::size_t label_width = 28;
-constexpr std::size_t narrowest_column = 13;  ///< "1.341 – 1.363" fits
-constexpr std::size_t widest_column = 17;
+constexpr std::size_t column_width = 17;  ///< three contenders fit into 80 columns
+constexpr std::size_t stage_label_width = 8;
 constexpr std::string_view missing = "–";
 
 std::string letter(std::uint32_t index) {
@@ -26,6 +27,10 @@ std::string repeated(std::string_view text, std::size_t count) {
   std::string out;
   for (std::size_t i = 0; i < count; ++i) out += text;
   return out;
+}
+
+std::string gigabytes_text(double bytes_per_second) {
+  return count_text(std::llround(bytes_per_second / 1e9)) + " GB/s";
 }
 
 /// Breaks at blanks; lines after the first begin with `indent` blanks.
@@ -63,7 +68,7 @@ class block {
       return std::move(out_);
     }
     const auto count = cell_.contenders.size();
-    const auto fitting = std::max<std::size_t>(1, (width_ - label_width) / narrowest_column);
+    const auto fitting = std::max<std::size_t>(1, (width_ - label_width) / column_width);
     const auto groups = (count + fitting - 1) / fitting;
     const auto size = groups == 0 ? 0 : (count + groups - 1) / groups;
     for (std::size_t first = 0; first < count; first += size) {
@@ -90,9 +95,8 @@ class block {
   void columns(std::size_t first, std::size_t last) {
     first_ = first;
     last_ = last;
-    column_ = std::min(widest_column, (width_ - label_width) / (last - first));
     row("", [](const auto& c) { return letter(c.index); });
-    row("verdict", [](const auto& c) {
+    row(what_.on_gpu ? "verdict (by GPU time)" : "verdict (by host time)", [](const auto& c) {
       return c.verdict == "no difference shown" ? std::string("no difference") : c.verdict;
     });
     host();
@@ -103,7 +107,7 @@ class block {
   }
 
   void host() {
-    row("host time a call", [](const auto& c) { return time_text(c.host_call); });
+    row("host time a call (clock)", [](const auto& c) { return time_text(c.host_call); });
     row("  p95", [](const auto& c) {
       return c.host_call ? duration_text(c.host_call->p95) : std::string(missing);
     });
@@ -123,16 +127,14 @@ class block {
     traffic_rows("warm", &contender_receipt::warm);
     traffic_rows("cold", &contender_receipt::cold);
     row("bandwidth (ideal / events)", [](const auto& c) {
-      return c.achieved ? fmt::format("{:.0f} GB/s", c.achieved->bytes_per_second / 1e9)
-                        : std::string(missing);
+      return c.achieved ? gigabytes_text(c.achieved->bytes_per_second) : std::string(missing);
     });
     if (!cell_.copy_bytes_per_second) return;
-    row(fmt::format("  of a copy's {:.0f} GB/s", *cell_.copy_bytes_per_second / 1e9),
-        [](const auto& c) {
-          return c.achieved && c.achieved->share_of_copy
-                     ? fmt::format("{:.1f} %", *c.achieved->share_of_copy * 100)
-                     : std::string(missing);
-        });
+    row("  of a copy's " + gigabytes_text(*cell_.copy_bytes_per_second), [](const auto& c) {
+      return c.achieved && c.achieved->share_of_copy
+                 ? fmt::format("{:.1f} %", *c.achieved->share_of_copy * 100)
+                 : std::string(missing);
+    });
   }
 
   void traffic_rows(std::string_view name, measured<traffic> contender_receipt::* which) {
@@ -145,6 +147,17 @@ class block {
     };
     row(fmt::format("DRAM read, {} (counters)", name), part(&traffic::read_bytes));
     row("  written", part(&traffic::write_bytes));
+    if (cell_.read_bytes_ideal > 0 && cell_.write_bytes_ideal > 0) {
+      row("  read, written of ideal", [this, which](const auto& c) {
+        if (!(c.*which)) return std::string(missing);
+        const auto share = [](std::int64_t bytes, std::int64_t ideal) {
+          return static_cast<double>(bytes) * 100 / static_cast<double>(ideal);
+        };
+        return fmt::format("{:.1f}, {:.1f} %",
+                           share((c.*which)->read_bytes, cell_.read_bytes_ideal),
+                           share((c.*which)->write_bytes, cell_.write_bytes_ideal));
+      });
+    }
     row("  through L2", part(&traffic::l2_bytes));
   }
 
@@ -166,39 +179,53 @@ class block {
     });
   }
 
-  /// Medians and p95 in microseconds, one line each a contender.
+  /// Medians and p95 in microseconds, a line each; and the median without the collector's own cost.
   void stages() {
+    auto names = stage_names();
+    if (names.empty()) return;
+    const auto column = std::min<std::size_t>(9, (width_ - stage_label_width) / names.size());
+    out_ += "\nstages of a traced call, µs\n";
+    out_ += std::string(stage_label_width, ' ');
+    for (const auto name : names) out_ += pad_left(name, column);
+    out_ += '\n';
+    bool any_net = false;
+    for (const auto& contender : cell_.contenders) {
+      if (contender.stages.empty()) continue;
+      using maybe = std::optional<std::int64_t>;
+      stage_line(contender, names, column, "med",
+                 [](const stage_timing& s) { return maybe{s.raw.median}; });
+      stage_line(contender, names, column, "p95",
+                 [](const stage_timing& s) { return maybe{s.raw.p95}; });
+      if (std::ranges::none_of(contender.stages, &stage_timing::corrected_known)) continue;
+      any_net = true;
+      stage_line(contender, names, column, "net", [](const stage_timing& s) {
+        return s.corrected ? maybe{s.corrected->median} : std::nullopt;
+      });
+    }
+    if (any_net) out_ += "net: median less the collector's clock reads and stored events\n";
+  }
+
+  [[nodiscard]] std::vector<std::string_view> stage_names() const {
     std::vector<std::string_view> names{"python", "dispatch", "launch", "between", "return",
                                         "op",     "total",    "queue",  "kernel"};
     std::erase_if(names, [&](std::string_view name) {
       return std::ranges::none_of(cell_.contenders,
                                   [&](const auto& c) { return stage_of(c, name) != nullptr; });
     });
-    if (names.empty()) return;
-    std::string line = pad_right("stages of a traced call, µs", 27);
-    const auto column = std::min<std::size_t>(9, (width_ - 12) / names.size());
-    out_ += '\n' + line + '\n' + std::string(12, ' ');
-    for (const auto name : names) out_ += pad_left(name, column);
-    out_ += '\n';
-    for (const auto& contender : cell_.contenders) {
-      if (contender.stages.empty()) continue;
-      const auto lines = [&](std::string_view label, auto value_of) {
-        out_ += pad_right("  " + letter(contender.index) + ' ' + std::string(label), 12);
-        for (const auto name : names) {
-          const auto* stage = stage_of(contender, name);
-          const auto value = stage == nullptr ? std::nullopt : value_of(*stage);
-          out_ += pad_left(value ? microseconds(*value) : std::string(missing), column);
-        }
-        out_ += '\n';
-      };
-      using maybe = std::optional<std::int64_t>;
-      lines("median", [](const stage_timing& s) { return maybe{s.raw.median}; });
-      lines("p95", [](const stage_timing& s) { return maybe{s.raw.p95}; });
-      if (std::ranges::none_of(contender.stages, &stage_timing::corrected_known)) continue;
-      lines("less own", [](const stage_timing& s) {
-        return s.corrected ? maybe{s.corrected->median} : std::nullopt;
-      });
+    if (names.size() > 8) std::erase(names, "total");
+    return names;
+  }
+
+  template <typename Value>
+  void stage_line(const contender_receipt& contender, const std::vector<std::string_view>& names,
+                  std::size_t column, std::string_view label, const Value& value_of) {
+    out_ += pad_right(letter(contender.index) + ' ' + std::string(label), stage_label_width);
+    for (const auto name : names) {
+      const auto* stage = stage_of(contender, name);
+      const auto value = stage == nullptr ? std::nullopt : value_of(*stage);
+      out_ += pad_left(value ? microseconds(*value) : std::string(missing), column);
     }
+    out_ += '\n';
   }
 
   void links() {
@@ -273,7 +300,7 @@ class block {
   void row(std::string_view label, const cell_of& text_of) {
     out_ += pad_right(label, label_width);
     for (auto i = first_; i < last_; ++i) {
-      out_ += pad_left(elide_middle(text_of(cell_.contenders[i]), column_), column_);
+      out_ += pad_left(elide_middle(text_of(cell_.contenders[i]), column_width), column_width);
     }
     out_ += '\n';
   }
@@ -283,7 +310,6 @@ class block {
   std::size_t width_;
   std::size_t first_ = 0;
   std::size_t last_ = 0;
-  std::size_t column_ = widest_column;
   std::string out_;
 };
 
