@@ -22,7 +22,7 @@ class notes {
     std::string json;
   };
 
-  /// Forgets the last session's notes; thread names stay.
+  /// Forgets the ended session's notes; thread names stay.
   void clear() noexcept;
 
   void account(outcome what, std::string_view record, std::uint64_t count) noexcept;

@@ -34,7 +34,6 @@ long barrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0
 session::session(const session_context& context, const opscope_session_options& options,
                  std::span<const opscope_layer* const> layers)
     : context_{context}, options_{options}, layers_{layers.begin(), layers.end()} {
-  context_.told.clear();
   // An eighth is for rows on their way from the sources to the file.
   const std::size_t memory = options_.memory_bytes();
   context_.pool.limit(memory - memory / 8);
@@ -81,6 +80,11 @@ void session::stop(bool with_layers) {
   const timestamp end{static_cast<std::int64_t>(now_ns())};
   writer_->finish();
   writer_.reset();
+  // What is said from here on, before a session as during it, belongs to the next one.
+  const struct forget {
+    notes& told;
+    ~forget() { told.clear(); }
+  } forget_at_end{context_.told};
   output_->close(end, context_.told.counted());
 }
 
@@ -258,6 +262,7 @@ void session::abandon() noexcept {
   if (counters_ && counter_state_ == counter_state::started) counters_->stop();
   writer_.reset();
   if (output_) output_->discard();
+  context_.told.clear();
 }
 
 void session::flush_periodically() noexcept {

@@ -247,6 +247,16 @@ TEST(session, keeps_warnings_documents_and_losses_of_the_layers) {
   EXPECT_EQ(read.collected().count(outcome::untimed, "kernel"), 3U);
 }
 
+TEST(session, has_the_warnings_that_were_given_while_it_was_prepared) {
+  runtime_session session;
+  session.runtime.warn("ops are not recorded (rebuild)");
+  ASSERT_EQ(session.start("first.opscope"), "");
+  EXPECT_EQ(session.finish().document_json("warning"),
+            R"x({"text":"ops are not recorded (rebuild)"})x");
+  ASSERT_EQ(session.start("second.opscope"), "");
+  EXPECT_FALSE(session.finish().document_json("warning").has_value()) << "said once";
+}
+
 TEST(session, knows_the_names_that_layers_give_threads) {
   runtime_session session;
   session.runtime.name_thread(4711, "worker");  // before the session is early enough
