@@ -22,7 +22,8 @@ struct summary_options {
   std::string by = "op";        ///< one of `groupings`
   bool group_by_shape = false;  ///< op and boundary rows: one a distinct set of input shapes
   std::size_t top = 0;          ///< rows kept after sorting, 0: all
-  std::string sort;   ///< key of a column, descending (a text ascending); empty: the default
+  /// Key of a column, descending (a text ascending); empty: the default.
+  std::string sort = {};
   bool full = false;  ///< tables: all columns and whole names, however wide
 };
 

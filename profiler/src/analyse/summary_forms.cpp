@@ -38,15 +38,21 @@ std::string number_text(std::int64_t value, unit what) {
   return count_text(value);
 }
 
-double in_microseconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1000; }
+/// How a table writes a stage: with its unit, with the p95 too, or as bare microseconds.
+enum class stage_form : std::uint8_t { with_unit, with_p95, bare };
 
-std::string cell_text(const summary_value& value, unit what, bool full) {
+std::string stage_text(const stage_summary& stage, stage_form form) {
+  if (form == stage_form::bare) {
+    return fmt::format("{:.2f}", static_cast<double>(stage.median) / 1000);
+  }
+  auto text = duration_text(stage.median);
+  if (form == stage_form::with_p95) text += " (p95 " + duration_text(stage.p95) + ")";
+  return text;
+}
+
+std::string cell_text(const summary_value& value, unit what, stage_form form) {
   return std::visit(overloaded{[](std::monostate) { return std::string("-"); },
-                               [&](const stage_summary& s) {
-                                 auto text = duration_text(s.median);
-                                 if (full) text += " (p95 " + duration_text(s.p95) + ")";
-                                 return text;
-                               },
+                               [&](const stage_summary& stage) { return stage_text(stage, form); },
                                [&](std::int64_t number) { return number_text(number, what); },
                                [](const std::string& text) { return text; }},
                     value);
@@ -69,7 +75,7 @@ struct text_table {
   std::vector<std::vector<std::string>> rows;
 };
 
-text_table as_text(const summary& table) {
+text_table as_text(const summary& table, stage_form form) {
   text_table out;
   const auto shown = shown_columns(table);
   for (const auto c : shown) {
@@ -78,7 +84,7 @@ text_table as_text(const summary& table) {
   for (const auto& row : table.rows) {
     auto& cells = out.rows.emplace_back();
     for (const auto c : shown) {
-      cells.push_back(cell_text(row[c], table.columns[c].what, table.full));
+      cells.push_back(cell_text(row[c], table.columns[c].what, form));
     }
   }
   return out;
@@ -135,9 +141,9 @@ std::string to_json(const summary& table) {
 
 std::string to_table(const summary& table, unsigned width) {
   if (table.rows.empty()) return "no rows by " + table.by + ": nothing of it was recorded\n";
-  const auto plain = as_text(table);
+  const auto plain = as_text(table, table.full ? stage_form::with_p95 : stage_form::bare);
   auto out = render_table(plain.columns, plain.rows, table.full ? 0 : width);
-  if (table.by == "boundary") out += "stages: medians in µs\n";
+  if (table.by == "boundary" && !table.full) out += "stages: medians in µs\n";
   if (table.rows_left_out != 0) {
     out += count_text(static_cast<std::int64_t>(table.rows_left_out)) + " more rows\n";
   }
@@ -166,7 +172,7 @@ std::string to_csv(const summary& table) {
 }
 
 std::string to_markdown(const summary& table) {
-  const auto plain = as_text(table);
+  const auto plain = as_text(table, stage_form::with_unit);
   std::string out = "|";
   for (const auto& column : plain.columns) out += ' ' + column.title + " |";
   out += "\n|";
