@@ -6,6 +6,8 @@
 namespace opscope::python {
 namespace {
 
+/// Frames of these files begin or end ranges and steps, which would cross them.
+constexpr std::string_view hidden_files[] = {"_ranges.py", "_profile.py"};
 constexpr std::string_view module_file = "nn/modules/module.py";
 
 /// Folder of a package with its final slash, without importing it; empty: there is none.
@@ -106,6 +108,10 @@ function_info code_table::add_function(PyCodeObject* code) noexcept try {
   info.file = intern(file);
   info.line = static_cast<std::uint32_t>(code->co_firstlineno);
   if (is_library(file)) info.flags |= python_frame::library;
+  for (const std::string_view hidden : hidden_files) {
+    info.hidden =
+        info.hidden || (!own_folder_.empty() && file == own_folder_ + std::string{hidden});
+  }
   const std::string_view plain = text(code->co_name);
   info.module_call = !torch_folder_.empty() && is_library(file) && file.ends_with(module_file) &&
                      (plain == "_wrapped_call_impl" || plain == "_call_impl");

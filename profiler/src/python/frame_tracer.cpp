@@ -27,6 +27,7 @@ struct shadow_frame {
   std::uint64_t id;
   std::uint64_t start_ns;
   std::uint32_t name, file, line, flags;
+  bool hidden;  ///< not recorded; it goes by the id of the frame below
 };
 
 struct shadow_stack {
@@ -77,7 +78,9 @@ shadow_frame* push(shadow_stack& stack, const function_info& info, const void* k
     return nullptr;
   }
   shadow_frame& frame = stack.frames[stack.depth++];
-  frame = {key, self().runtime->next_id(), 0, info.name, info.file, info.line, info.flags};
+  const std::uint64_t below = stack.depth > 1 ? stack.frames[stack.depth - 2].id : 0;
+  const std::uint64_t id = info.hidden ? below : self().runtime->next_id();
+  frame = {key, id, 0, info.name, info.file, info.line, info.flags, info.hidden};
   return &frame;
 }
 
@@ -100,6 +103,7 @@ void write(const shadow_stack& stack, std::uint32_t index, std::uint64_t end_ns,
 }
 
 bool wanted(const shadow_stack& stack) noexcept {
+  if (stack.frames[stack.depth - 1].hidden) return false;
   return self().calls || stack.shared->touched_depth >= stack.depth;
 }
 
@@ -271,6 +275,7 @@ void tracer::enter_c(PyCodeObject* code, int offset, PyObject* callable) noexcep
   function_info info = self().codes.c_function(callable);
   info.file = self().codes.python_function(code).file;
   info.line = self().codes.line_of(code, offset);
+  info.hidden = stack->depth > 0 && stack->frames[stack->depth - 1].hidden;
   shadow_frame* made = push(*stack, info, nullptr);
   if (made == nullptr) return;
   stack->shared->frame = made->id;

@@ -277,3 +277,32 @@ def test_a_profile_function_of_the_programs_own_keeps_the_tracer_off(run: Run) -
     """)
     assert events.of("frame") == []
     assert any("setprofile" in e["line"] for e in events.of("warning"))
+
+
+def test_how_a_range_of_ours_begins_and_ends_is_not_shown(run: Run) -> None:
+    """Its own frames would cross it: in a trace the range must nest with the program's."""
+    events = run("""
+        import pathlib, types
+        # A package of this name whose _ranges.py is the one whose frames are hidden.
+        folder = pathlib.Path(os.environ["EVENTS"]).parent / "opscope"
+        folder.mkdir()
+        (folder / "__init__.py").write_text("")
+        (folder / "_ranges.py").write_text(
+            "import _core\\n"
+            "def begin(): _core.range_push('user')\\n"
+            "def end(): _core.range_pop()\\n"
+            "def call(f): return f()\\n")
+        sys.path.insert(0, str(folder.parent))
+        from opscope import _ranges
+        def inside(): return len("")
+        def work():
+            _ranges.begin(); _ranges.call(inside); _ranges.end()
+        start(python=CALLS); work(); stop()
+    """)
+    work, inside = events.one("frame", "work"), events.one("frame", "inside")
+    user = events.one("range", "user")
+    assert not set(events.names("frame")) & {"begin", "end", "call"}
+    assert inside["parent"] == work["id"]
+    assert work["start"] <= user["start"] <= inside["start"] <= inside["end"] <= user["end"]
+    assert user["end"] <= work["end"]
+    assert [f["name"] for f in events.of("frame") if f["parent"] == work["id"]] == ["inside"]
