@@ -4,9 +4,13 @@
 #include <httplib.h>
 #include <sys/random.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
+#include <map>
+#include <optional>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "opscope/error.hpp"
@@ -43,7 +47,31 @@ std::string random_token() {
   return token;
 }
 
-/// Hands a file out in pieces: a trace may be larger than memory.
+/// Media types of what the UI consists of.
+const char* media_type(const std::filesystem::path& path) {
+  static const std::map<std::string, const char*, std::less<>> known{
+      {".html", "text/html"},    {".js", "text/javascript"},    {".mjs", "text/javascript"},
+      {".css", "text/css"},      {".wasm", "application/wasm"}, {".json", "application/json"},
+      {".svg", "image/svg+xml"}, {".png", "image/png"},         {".woff2", "font/woff2"},
+      {".ico", "image/x-icon"},  {".map", "application/json"}};
+  const auto found = known.find(path.extension().string());
+  return found == known.end() ? "application/octet-stream" : found->second;
+}
+
+/// The file that a request's path names, when it lies in `root`.
+std::optional<std::filesystem::path> file_in(const std::filesystem::path& root,
+                                             const std::string& requested) {
+  std::error_code failed;
+  auto file = std::filesystem::weakly_canonical(root / requested.substr(1), failed);
+  if (!failed && std::filesystem::is_directory(file, failed)) file /= "index.html";
+  if (failed || !std::filesystem::is_regular_file(file, failed)) return std::nullopt;
+  const auto inside = file.lexically_relative(root);
+  if (inside.empty() || *inside.begin() == "..") return std::nullopt;
+  return file;
+}
+
+/// Hands a file out in pieces: a trace may be larger than memory. Never compressed, which for a
+/// file of the UI takes longer than loading all of it.
 void send_file(const std::filesystem::path& path, httplib::Response& response) {
   auto file = std::make_shared<std::ifstream>(path, std::ios::binary | std::ios::ate);
   if (!*file) {
@@ -51,8 +79,9 @@ void send_file(const std::filesystem::path& path, httplib::Response& response) {
     return;
   }
   const auto size = static_cast<std::size_t>(file->tellg());
+  if (size == 0) return response.set_content("", media_type(path));
   response.set_content_provider(
-      size, "application/json",
+      size, media_type(path),
       [file](std::size_t offset, std::size_t length, httplib::DataSink& sink) {
         constexpr std::size_t largest = std::size_t{1} << 20U;
         std::vector<char> piece(std::min(length, largest));
@@ -74,14 +103,20 @@ class server::state {
                               {"X-Content-Type-Options", "nosniff"},
                               {"Referrer-Policy", "no-referrer"},
                               {"Cache-Control", "no-store"}});
-    if (!http.set_mount_point("/", ui.string())) {
-      throw error("view: " + ui.string() + " is not a folder (set OPSCOPE_PERFETTO_UI)");
-    }
-    http.set_file_extension_and_mimetype_mapping("wasm", "application/wasm");
+    std::error_code failed;
+    const auto root = std::filesystem::canonical(ui, failed);
+    if (failed) throw error("view: " + ui.string() + " is not a folder (set OPSCOPE_PERFETTO_UI)");
     http.Get(trace_path,
              [trace = std::move(trace)](const httplib::Request&, httplib::Response& response) {
                send_file(trace, response);
              });
+    http.Get("/.*", [root](const httplib::Request& request, httplib::Response& response) {
+      if (const auto file = file_in(root, request.path)) {
+        send_file(*file, response);
+      } else {
+        response.status = 404;
+      }
+    });
     bind(wanted);
     http.set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) {
