@@ -14,23 +14,18 @@ namespace {
 // Elements below which one thread does the work.
 constexpr std::int64_t grain_size = 32768;
 
-const char* at_element(const void* base, std::int64_t index, std::size_t size) {
-  return static_cast<const char*>(base) + index * static_cast<std::int64_t>(size);
-}
-
 at::Tensor gelu(const at::Tensor& self, std::string_view approximate) {
   const kernels::approximate form = parse_approximate(approximate);
   const kernels::dtype type = element_type("gelu", self.scalar_type());
   static const nvtx_name name("opscope::gelu");
   const nvtx_range range(name, self.numel());
   const unary_call call = lay_out(self);
-  const std::size_t size = call.output.element_size();
-  const void* input = call.input.const_data_ptr();
-  void* output = call.output.mutable_data_ptr();
+  const auto size = static_cast<std::int64_t>(call.output.element_size());
+  const auto* input = static_cast<const char*>(call.input.const_data_ptr());
+  auto* output = static_cast<char*>(call.output.mutable_data_ptr());
   at::parallel_for(0, call.output.numel(), grain_size, [&](std::int64_t begin, std::int64_t end) {
-    kernels::host::gelu_forward(at_element(input, begin, size),
-                                const_cast<char*>(at_element(output, begin, size)), end - begin,
-                                type, form);
+    kernels::host::gelu_forward(input + begin * size, output + begin * size, end - begin, type,
+                                form);
   });
   return call.output;
 }
@@ -44,14 +39,13 @@ at::Tensor gelu_backward(const at::Tensor& grad_output, const at::Tensor& self,
   const nvtx_range range(name, self.numel());
   const binary_call call = lay_out(grad_output, self);
   const kernels::dtype type = element_type("gelu_backward", call.output.scalar_type());
-  const std::size_t size = call.output.element_size();
-  const void* grad = call.first.const_data_ptr();
-  const void* input = call.second.const_data_ptr();
-  void* output = call.output.mutable_data_ptr();
+  const auto size = static_cast<std::int64_t>(call.output.element_size());
+  const auto* grad = static_cast<const char*>(call.first.const_data_ptr());
+  const auto* input = static_cast<const char*>(call.second.const_data_ptr());
+  auto* output = static_cast<char*>(call.output.mutable_data_ptr());
   at::parallel_for(0, call.output.numel(), grain_size, [&](std::int64_t begin, std::int64_t end) {
-    kernels::host::gelu_backward(at_element(grad, begin, size), at_element(input, begin, size),
-                                 const_cast<char*>(at_element(output, begin, size)), end - begin,
-                                 type, form);
+    kernels::host::gelu_backward(grad + begin * size, input + begin * size, output + begin * size,
+                                 end - begin, type, form);
   });
   return call.output;
 }

@@ -4,8 +4,6 @@
 import pytest
 import torch
 
-pytest.importorskip("opscope.ops")
-
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
