@@ -10,6 +10,7 @@ that the operator must move: 1.00 is the speed of the copy.
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from opscope import ops
@@ -24,18 +25,14 @@ def contenders(x: torch.Tensor) -> dict[str, tuple[Contender, int]]:
     grad = torch.randn_like(x)
     table: dict[str, tuple[Contender, int]] = {"copy": (x.clone, 2)}
     for form in ("none", "tanh"):
-        table[f"builtin {form}"] = (lambda f=form: builtin(x, approximate=f), 2)
-        table[f"opscope {form}"] = (lambda f=form: ops.gelu(x, approximate=f), 2)
-        table[f"builtin backward {form}"] = (
-            lambda f=form: builtin_backward(grad, x, approximate=f),
-            3,
-        )
-        table[f"opscope backward {form}"] = (
-            lambda f=form: ops.gelu_backward(grad, x, approximate=f),
-            3,
-        )
+        table[f"builtin {form}"] = (partial(builtin, x, approximate=form), 2)
+        table[f"opscope {form}"] = (partial(ops.gelu, x, approximate=form), 2)
+        backward = partial(builtin_backward, grad, x, approximate=form)
+        table[f"builtin backward {form}"] = (backward, 3)
+        backward = partial(ops.gelu_backward, grad, x, approximate=form)
+        table[f"opscope backward {form}"] = (backward, 3)
     if x.dtype == torch.float32:
-        table["opscope naive"] = (lambda: ops.gelu_naive(x), 2)
+        table["opscope naive"] = (partial(ops.gelu_naive, x), 2)
     return table
 
 
