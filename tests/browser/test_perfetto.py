@@ -99,7 +99,7 @@ def test_arrows_lead_from_every_op_kernel_back_to_python(loaded: Loaded) -> None
     )
     for way in ways.values():
         launched_by_op = "cpu_op" in way
-        if launched_by_op and "fwdbwd" not in way and loaded.name.startswith("gelu"):
+        if launched_by_op and "fwdbwd" not in way and "gelu" in loaded.name:
             assert "python_function" in way, way
         assert any(kind.startswith("cuda_") for kind in way), way
 
