@@ -53,7 +53,7 @@ def test_calls_records_every_frame_and_c_call_with_its_line(run: Run) -> None:
     assert length["parent"] == leaf["id"] and length["flags"] & C_CALL
     assert length["file"] == leaf["file"] and length["line"] == leaf["line"]
     assert order["line"] == outer["line"] + 2
-    keys = events.of("frame", "outer.<locals>.<lambda>")
+    keys = [frame for frame in events.of("frame") if frame["name"].endswith("<lambda>")]
     assert len(keys) == 2 and all(key["parent"] == order["id"] for key in keys)
 
 
