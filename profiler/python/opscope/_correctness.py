@@ -79,7 +79,7 @@ def _difference(actual: torch.Tensor, expected: torch.Tensor) -> tuple[int, floa
         same = (a == b) | (a.isnan() & b.isnan())
         size = b.abs()
         distance = (a - b).abs().masked_fill_(same, 0.0)
-        outside += int((~(distance <= atol + rtol * size)).sum())
+        outside += int((~(same | (distance <= atol + rtol * size))).sum())
         absolute = max(absolute, _finite(distance))
         relative = max(relative, _finite((distance / size).masked_fill_(same, 0.0)))
     return outside, absolute, relative

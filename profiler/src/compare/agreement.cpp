@@ -48,7 +48,8 @@ struct difference {
     const at::Tensor same = actual.eq(expected).logical_or(both_nan);
     const at::Tensor distance = (actual - expected).abs().masked_fill(same, 0);
     const at::Tensor size = expected.abs();
-    const at::Tensor bad = distance.le(size * allowed.relative + allowed.absolute).logical_not();
+    const at::Tensor bad =
+        distance.le(size * allowed.relative + allowed.absolute).logical_or(same).logical_not();
     absolute = std::max(absolute, distance.max().item<double>());
     relative = std::max(relative, (distance / size).masked_fill(same, 0).max().item<double>());
     outside += bad.sum().item<std::int64_t>();
