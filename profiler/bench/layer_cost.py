@@ -76,6 +76,7 @@ class Session:
         self.core.session_start(
             self.capture,
             force=True,
+            gpu=torch.cuda.is_available(),
             python=layer.python,
             shapes=layer.shapes,
             api=layer.api,
