@@ -50,11 +50,18 @@ std::string stage_text(const stage_summary& stage, stage_form form) {
   return text;
 }
 
+/// Names are anybody's: a control character would break the row or reach the terminal.
+std::string on_one_line(std::string text) {
+  std::ranges::replace_if(
+      text, [](char byte) { return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F; }, ' ');
+  return text;
+}
+
 std::string cell_text(const summary_value& value, unit what, stage_form form) {
   return std::visit(overloaded{[](std::monostate) { return std::string("-"); },
                                [&](const stage_summary& stage) { return stage_text(stage, form); },
                                [&](std::int64_t number) { return number_text(number, what); },
-                               [](const std::string& text) { return text; }},
+                               [](const std::string& text) { return on_one_line(text); }},
                     value);
 }
 
@@ -145,7 +152,8 @@ std::string to_table(const summary& table, unsigned width) {
   auto out = render_table(plain.columns, plain.rows, table.full ? 0 : width);
   if (table.by == "boundary" && !table.full) out += "stages: medians in µs\n";
   if (table.rows_left_out != 0) {
-    out += count_text(static_cast<std::int64_t>(table.rows_left_out)) + " more rows\n";
+    out += count_text(static_cast<std::int64_t>(table.rows_left_out)) +
+           (table.rows_left_out == 1 ? " more row\n" : " more rows\n");
   }
   return out;
 }
