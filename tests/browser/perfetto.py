@@ -101,21 +101,30 @@ def opened(program: str, capture: Path, view: str = "") -> Iterator[Perfetto]:
             browser.close()
 
 
+_CALLS = """
+select op.ts as ts, op.dur as dur, max(gpu.ts + gpu.dur) as until
+from slice op
+join flow launched on launched.slice_out = op.id
+join slice api on api.id = launched.slice_in
+join flow started on started.slice_out = api.id
+join slice gpu on gpu.id = started.slice_in
+where op.category = 'cpu_op' and gpu.category = 'kernel' {chosen}
+group by op.id order by op.ts
+"""
+
+
 def screenshot(program: str, capture: Path, out: Path, name: str | None = None) -> None:
-    """A picture of one call with its tracks expanded: the middle op that launches, or `name`."""
+    """A picture from one op to its kernel, tracks expanded: the middle op, of those `name`."""
+    chosen = "" if name is None else "and op.name = '{}'".format(name.replace("'", "''"))
     with opened(program, capture) as perfetto:
-        where = "category = 'cpu_op' and exists (select 1 from flow where slice_out = slice.id)"
-        if name is not None:
-            where = f"name = '{name.replace(chr(39), chr(39) * 2)}'"
-        rows = perfetto.query(f"select id, ts, dur from slice where {where} order by ts")
-        if not rows:
-            raise RuntimeError(f"no slice {name or 'of an op that launches'} in {capture}")
-        call = rows[len(rows) // 2]
-        margin = max(int(call["dur"]), 1000)
-    view = f"&ts={int(call['ts'])}&dur={int(call['dur'])}&visStart={int(call['ts']) - margin}"
-    view += f"&visEnd={int(call['ts']) + int(call['dur']) + 2 * margin}"
-    with opened(program, capture, view) as perfetto:
-        perfetto.page.wait_for_timeout(4000)
+        calls = perfetto.query(_CALLS.format(chosen=chosen))
+    if not calls:
+        raise RuntimeError(f"no op {name or ''} that launches a kernel in {capture}")
+    start, length, until = (int(calls[len(calls) // 2][key]) for key in ("ts", "dur", "until"))
+    margin = max((until - start) // 4, 500)
+    view = f"&ts={start}&dur={length}&visStart={start - margin}&visEnd={until + margin}"
+    with opened(program, capture, view + "&hideSidebar=true") as perfetto:
+        perfetto.page.wait_for_timeout(4000)  # drawing has no event to wait for
         perfetto.page.screenshot(path=str(out))
 
 
