@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -73,7 +74,8 @@ def _number(value: Any) -> Any:
 def serving(program: str, capture: Path) -> Iterator[str]:
     """Runs `opscope view` and yields its address."""
     command = [program, "view", str(capture), "--no-browser"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    environment = {"OPSCOPE_PYTHON": sys.executable, **os.environ}  # it has the Perfetto UI
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     try:
         assert server.stdout is not None
         address = server.stdout.readline().strip()
