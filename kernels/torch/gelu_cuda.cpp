@@ -33,8 +33,8 @@ at::Tensor gelu_backward(const at::Tensor& grad_output, const at::Tensor& self,
   element_type("gelu_backward", self.scalar_type());
   static const nvtx_name name("opscope::gelu_backward");
   const nvtx_range range(name, self.numel());
+  const binary_call call = lay_out(grad_output, self);  // refuses tensors of two devices
   const c10::cuda::CUDAGuard guard(self.device());
-  const binary_call call = lay_out(grad_output, self);
   const kernels::dtype type = element_type("gelu_backward", call.output.scalar_type());
   C10_CUDA_CHECK(kernels::gelu_backward(call.first.const_data_ptr(), call.second.const_data_ptr(),
                                         call.output.mutable_data_ptr(), call.output.numel(), type,
