@@ -23,8 +23,9 @@ constexpr thread_id autograd_thread{4243};
 class builder {
  public:
   explicit builder(const std::filesystem::path& path)
-      : writer_{path, true,
-                R"({"start_ns":"1760000000123456789","pid":4242,"process":"python","rank":0,"world_size":1,"host":"synthetic"})"} {
+      : writer_{
+            path, true,
+            R"({"start_ns":"1760000000123456789","pid":4242,"process":"python","rank":0,"world_size":1,"host":"synthetic"})"} {
     writer_.document("device", R"({"devices":[{"ordinal":0,"name":"NVIDIA H200"}]})");
     writer_.document("deviceProperties", R"([{"id":0,"name":"NVIDIA H200","numSms":132}])");
     writer_.document("comparison", R"({"schema":"opscope.comparison/1","title":"gelu",)"
