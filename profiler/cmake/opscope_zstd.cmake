@@ -9,3 +9,6 @@ if(NOT TARGET zstd::libzstd_static)
     zstd::libzstd_static PROPERTIES IMPORTED_LOCATION "${OPSCOPE_ZSTD_LIBRARY}"
                                     INTERFACE_INCLUDE_DIRECTORIES "${OPSCOPE_ZSTD_INCLUDE_DIR}")
 endif()
+# Debian's archive has assembly that a shared library can hold only when its symbols stay inside.
+set_property(TARGET zstd::libzstd_static APPEND PROPERTY INTERFACE_LINK_OPTIONS
+                                                         "LINKER:--exclude-libs,libzstd.a")
