@@ -36,4 +36,10 @@ void launch_add(float* data, float value, std::size_t count, cudaStream_t stream
   add_kernel<<<blocks_for(count), block_size, 0, stream>>>(data, value, count);
 }
 
+cudaFunction_t add_function() {
+  cudaFunction_t function = nullptr;
+  cudaGetFuncBySymbol(&function, reinterpret_cast<const void*>(&add_kernel));
+  return function;
+}
+
 }  // namespace opscope::test

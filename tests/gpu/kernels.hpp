@@ -13,4 +13,7 @@ void launch_copy(const float* in, float* out, std::size_t count, cudaStream_t st
 /// data[i] += value.
 void launch_add(float* data, float value, std::size_t count, cudaStream_t stream = nullptr);
 
+/// The kernel of launch_add, for the driver API: parameters float*, float, std::size_t.
+cudaFunction_t add_function();
+
 }  // namespace opscope::test

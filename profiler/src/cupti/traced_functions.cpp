@@ -36,6 +36,24 @@ constexpr CUpti_CallbackId last_possible_id = 4096;
 /// Unused numbers stand between used ones, but never this many.
 constexpr int longest_gap = 64;
 
+std::vector<CUpti_CallbackId> functions(const api& cupti, CUpti_CallbackDomain domain,
+                                        bool traced) {
+  std::vector<CUpti_CallbackId> ids;
+  int unknown = 0;
+  for (CUpti_CallbackId id = 1; id < last_possible_id && unknown < longest_gap; ++id) {
+    const char* name = nullptr;
+    if (cupti.get_callback_name(domain, id, &name) != CUPTI_SUCCESS || name == nullptr) {
+      ++unknown;
+      continue;
+    }
+    unknown = 0;
+    if (is_traced(name) == traced) {
+      ids.push_back(id);
+    }
+  }
+  return ids;
+}
+
 }  // namespace
 
 bool is_traced(std::string_view name) noexcept {
@@ -53,20 +71,11 @@ bool is_traced(std::string_view name) noexcept {
 }
 
 std::vector<CUpti_CallbackId> traced_functions(const api& cupti, CUpti_CallbackDomain domain) {
-  std::vector<CUpti_CallbackId> ids;
-  int unknown = 0;
-  for (CUpti_CallbackId id = 1; id < last_possible_id && unknown < longest_gap; ++id) {
-    const char* name = nullptr;
-    if (cupti.get_callback_name(domain, id, &name) != CUPTI_SUCCESS || name == nullptr) {
-      ++unknown;
-      continue;
-    }
-    unknown = 0;
-    if (is_traced(name)) {
-      ids.push_back(id);
-    }
-  }
-  return ids;
+  return functions(cupti, domain, true);
+}
+
+std::vector<CUpti_CallbackId> untraced_functions(const api& cupti, CUpti_CallbackDomain domain) {
+  return functions(cupti, domain, false);
 }
 
 }  // namespace opscope::cupti

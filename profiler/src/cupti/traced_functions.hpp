@@ -18,4 +18,8 @@ namespace opscope::cupti {
 [[nodiscard]] std::vector<CUpti_CallbackId> traced_functions(const api& cupti,
                                                              CUpti_CallbackDomain domain);
 
+/// All others that it knows.
+[[nodiscard]] std::vector<CUpti_CallbackId> untraced_functions(const api& cupti,
+                                                               CUpti_CallbackDomain domain);
+
 }  // namespace opscope::cupti
