@@ -180,7 +180,8 @@ def test_two_streams_and_a_graph_are_recorded() -> None:
         with torch.cuda.stream(side):
             torch.cos(x)
         torch.cuda.synchronize()
-    kernels = kernels_of(p)
+    # A replay also fills the generator's state, with kernels that nobody here called for.
+    kernels = [kernel for kernel in kernels_of(p) if "FillFunctor" not in kernel["name"]]
     assert len(kernels) == 3 * 2 + 1
     assert len({kernel["args"]["stream"] for kernel in kernels}) >= 2
     assert p.ledger["unlinked"].get("kernel", 0) == 0
