@@ -10,7 +10,12 @@
 
 namespace opscope::kernels::detail {
 
-constexpr int block_threads = 256;
+/// How a function's work is spread: 16-byte vectors that a thread handles, and threads of a block.
+/// Every function names one for each element type: `Function::template shape<Element>`.
+struct launch_shape {
+  int vectors_a_thread;
+  int block_threads;
+};
 
 /// Buffers of one call: `Inputs` sources and one destination of `count` elements each.
 template <class Element, int Inputs>
@@ -28,10 +33,6 @@ struct alignas(16) vector {
   Element lanes[vector_width<Element>];
 };
 
-/// Vectors a thread handles: two, but one where the arithmetic is long (fp64).
-template <class Element>
-constexpr int vectors_a_thread = sizeof(Element) == 8 ? 1 : 2;
-
 template <class Function, class Element, int Inputs>
 __device__ __forceinline__ void map_one(const buffers<Element, Inputs>& data, std::int64_t i) {
   if constexpr (Inputs == 1) {
@@ -42,10 +43,12 @@ __device__ __forceinline__ void map_one(const buffers<Element, Inputs>& data, st
 }
 
 template <class Function, class Element, int Inputs>
-__global__ void __launch_bounds__(block_threads) map_vectors(buffers<Element, Inputs> data) {
+__global__ void __launch_bounds__(Function::template shape<Element>.block_threads)
+    map_vectors(buffers<Element, Inputs> data) {
   using vector_type = vector<Element>;
   constexpr int width = vector_width<Element>;
-  constexpr int repeat = vectors_a_thread<Element>;
+  constexpr int block_threads = Function::template shape<Element>.block_threads;
+  constexpr int repeat = Function::template shape<Element>.vectors_a_thread;
   const std::int64_t vectors = data.count / width;
   const std::int64_t first =
       static_cast<std::int64_t>(blockIdx.x) * (block_threads * repeat) + threadIdx.x;
@@ -83,14 +86,15 @@ __global__ void __launch_bounds__(block_threads) map_vectors(buffers<Element, In
 }
 
 constexpr int scalars_a_thread = 4;
+constexpr int scalar_threads = 256;
 
 template <class Function, class Element, int Inputs>
-__global__ void __launch_bounds__(block_threads) map_scalars(buffers<Element, Inputs> data) {
+__global__ void __launch_bounds__(scalar_threads) map_scalars(buffers<Element, Inputs> data) {
   const std::int64_t first =
-      static_cast<std::int64_t>(blockIdx.x) * (block_threads * scalars_a_thread) + threadIdx.x;
+      static_cast<std::int64_t>(blockIdx.x) * (scalar_threads * scalars_a_thread) + threadIdx.x;
 #pragma unroll
   for (int r = 0; r < scalars_a_thread; ++r) {
-    const std::int64_t i = first + r * block_threads;
+    const std::int64_t i = first + r * scalar_threads;
     if (i < data.count) map_one<Function>(data, i);
   }
 }
@@ -111,11 +115,12 @@ cudaError_t map_elements(const buffers<Element, Inputs>& data, cudaStream_t stre
   if (aligned) {
     constexpr int width = vector_width<Element>;
     const std::int64_t vectors = (data.count + width - 1) / width;
-    const unsigned grid = blocks(vectors, block_threads * vectors_a_thread<Element>);
-    map_vectors<Function><<<grid, block_threads, 0, stream>>>(data);
+    constexpr launch_shape shape = Function::template shape<Element>;
+    const unsigned grid = blocks(vectors, shape.vectors_a_thread * shape.block_threads);
+    map_vectors<Function><<<grid, shape.block_threads, 0, stream>>>(data);
   } else {
-    const unsigned grid = blocks(data.count, block_threads * scalars_a_thread);
-    map_scalars<Function><<<grid, block_threads, 0, stream>>>(data);
+    const unsigned grid = blocks(data.count, scalar_threads * scalars_a_thread);
+    map_scalars<Function><<<grid, scalar_threads, 0, stream>>>(data);
   }
   return cudaGetLastError();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ATen/Parallel.h>
+#include <ATen/TensorIterator.h>
 #include <torch/library.h>
 
 #include <opscope/kernels/gelu_host.hpp>
@@ -11,8 +11,28 @@
 namespace opscope::ops {
 namespace {
 
-// Elements below which one thread does the work.
+// Elements below which one thread does the work, without a look at the thread pool.
 constexpr std::int64_t grain_size = 32768;
+
+/// Calls `work(data, count)` with the places of `count` consecutive elements of `output` and of
+/// `inputs`, all of one layout, until all elements are done. Torch's own library starts the
+/// threads: `at::parallel_for` is serial where its header is compiled without OpenMP, and an OpenMP
+/// of our own could be a second one in the process.
+template <class Work, class... Tensors>
+void for_each_part(const Work& work, const at::Tensor& output, const Tensors&... inputs) {
+  if (output.numel() < grain_size) {
+    char* const data[] = {static_cast<char*>(output.mutable_data_ptr()),
+                          static_cast<char*>(const_cast<void*>(inputs.const_data_ptr()))...};
+    work(data, output.numel());
+    return;
+  }
+  at::TensorIteratorConfig config;
+  config.set_check_mem_overlap(false).resize_outputs(false).add_output(output);
+  (config.add_const_input(inputs), ...);
+  // Dense tensors of one layout are one row; several would follow each other.
+  config.build().for_each([&work](char** data, const std::int64_t*, std::int64_t columns,
+                                  std::int64_t rows) { work(data, columns * rows); });
+}
 
 at::Tensor gelu(const at::Tensor& self, std::string_view approximate) {
   const kernels::approximate form = parse_approximate(approximate);
@@ -20,13 +40,11 @@ at::Tensor gelu(const at::Tensor& self, std::string_view approximate) {
   static const nvtx_name name("opscope::gelu");
   const nvtx_range range(name, self.numel());
   const unary_call call = lay_out(self);
-  const auto size = static_cast<std::int64_t>(call.output.element_size());
-  const auto* input = static_cast<const char*>(call.input.const_data_ptr());
-  auto* output = static_cast<char*>(call.output.mutable_data_ptr());
-  at::parallel_for(0, call.output.numel(), grain_size, [&](std::int64_t begin, std::int64_t end) {
-    kernels::host::gelu_forward(input + begin * size, output + begin * size, end - begin, type,
-                                form);
-  });
+  for_each_part(
+      [&](char* const* data, std::int64_t count) {
+        kernels::host::gelu_forward(data[1], data[0], count, type, form);
+      },
+      call.output, call.input);
   return call.output;
 }
 
@@ -39,14 +57,11 @@ at::Tensor gelu_backward(const at::Tensor& grad_output, const at::Tensor& self,
   const nvtx_range range(name, self.numel());
   const binary_call call = lay_out(grad_output, self);
   const kernels::dtype type = element_type("gelu_backward", call.output.scalar_type());
-  const auto size = static_cast<std::int64_t>(call.output.element_size());
-  const auto* grad = static_cast<const char*>(call.first.const_data_ptr());
-  const auto* input = static_cast<const char*>(call.second.const_data_ptr());
-  auto* output = static_cast<char*>(call.output.mutable_data_ptr());
-  at::parallel_for(0, call.output.numel(), grain_size, [&](std::int64_t begin, std::int64_t end) {
-    kernels::host::gelu_backward(grad + begin * size, input + begin * size, output + begin * size,
-                                 end - begin, type, form);
-  });
+  for_each_part(
+      [&](char* const* data, std::int64_t count) {
+        kernels::host::gelu_backward(data[1], data[2], data[0], count, type, form);
+      },
+      call.output, call.first, call.second);
   return call.output;
 }
 

@@ -21,19 +21,22 @@ _RECORDED = Path(__file__).parent / "data" / "h200-gelu.opscope"
 
 
 def contenders(device: str) -> "list[Contender]":
-    """Each candidate after the builtin with the same `approximate`; gelu_naive is CUDA only."""
+    """Each candidate after the builtin with the same `approximate`; gelu_naive is CUDA only.
+
+    Operators are called as torch hands them out, without a Python function of ours around them.
+    """
     import torch
     import torch.nn.functional as functional
 
-    import opscope.ops  # registers the operators
+    import opscope.ops  # noqa: F401 registers the operators
     from opscope._comparison import Contender
 
     exact = Contender("torch.nn.functional.gelu", functional.gelu)
-    ours = Contender("opscope::gelu", opscope.ops.gelu)
+    ours = Contender("opscope::gelu", torch.ops.opscope.gelu.default)
     if device == "cpu":
         return [exact, ours]
     tanh = Contender("torch.nn.functional.gelu tanh", functional.gelu, {"approximate": "tanh"}, 2)
-    naive = Contender("opscope::gelu_naive", torch.ops.opscope.gelu_naive, {}, 2)
+    naive = Contender("opscope::gelu_naive", torch.ops.opscope.gelu_naive.default, {}, 2)
     return [exact, ours, tanh, naive]
 
 
@@ -134,6 +137,7 @@ def _run(arguments: argparse.Namespace) -> int:
     refuse_existing(outputs, arguments.force)
     receipt = measure(folder, arguments.force, arguments.strict)
     print(receipt)
+    print("\nopscope::NAME is called as torch.ops.opscope.NAME.default, from Python.")
     receipt.export(folder / "gelu.trace.json", force=arguments.force)
     receipt.save(folder / "gelu.receipt.json", force=arguments.force)
     written = "gelu.opscope, gelu.trace.json and gelu.receipt.json"

@@ -10,6 +10,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <c10/util/Exception.h>
 
 #include <utility>
 
@@ -24,6 +25,7 @@ using std::chrono::nanoseconds;
 constexpr std::int64_t cycles_per_nanosecond = 2;
 constexpr nanoseconds shortest_lead = std::chrono::microseconds(20);
 constexpr std::uint32_t graph_warmup = 3;
+constexpr cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeThreadLocal;
 constexpr std::uint64_t copies_below_bytes = 32U << 20U;
 constexpr std::uint32_t small_copies = 20;
 constexpr std::uint32_t large_copies = 2;
@@ -47,6 +49,11 @@ class stopwatch {
   at::cuda::CUDAEvent end_;
 };
 
+class silent_handler final : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& /*warning*/) override {}
+};
+
 class cuda_graph final : public graph {
  public:
   cuda_graph(const callable& contender, std::uint32_t calls)
@@ -57,17 +64,17 @@ class cuda_graph final : public graph {
       contender.release();
     }
     stream_.synchronize();
-    graph_.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    graph_.capture_begin({0, 0}, capture_mode);
     try {
       for (std::uint32_t i = 0; i < calls_; ++i) {
         contender.call();
         contender.release();
       }
+      graph_.capture_end();
     } catch (...) {
       abandon();
       throw;
     }
-    graph_.capture_end();
   }
 
   nanoseconds replay() override {
@@ -81,12 +88,24 @@ class cuda_graph final : public graph {
   }
 
  private:
-  /// Ends a capture that failed; that it then cannot be instantiated is what was to be expected.
+  /// Torch takes its allocators and generators out of a capture in `capture_end`, once the stream
+  /// has ended it: one that ends with an error is followed by an empty one, whose end serves. The
+  /// graph's destructor then gives the memory pool back.
   void abandon() noexcept {
+    silent_handler silence;
+    const c10::WarningUtils::WarningHandlerGuard quiet(&silence);  // the graph may be empty
+    if (!ended() && cudaStreamBeginCapture(stream_, capture_mode) == cudaSuccess) {
+      ended();
+    }
+  }
+
+  bool ended() noexcept {
     try {
       graph_.capture_end();
-    } catch (const std::exception&) {
+      return true;
+    } catch (const std::exception&) {  // the contender's own error says more
       cudaGetLastError();
+      return false;
     }
   }
 

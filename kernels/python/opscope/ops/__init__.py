@@ -36,6 +36,8 @@ def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
         NotImplementedError: for any other element type.
         RuntimeError: for any other ``approximate``.
     """
+    if approximate == "none":  # a keyword costs torch's argument parser 0.6 us
+        return _gelu(input)  # type: ignore[no-any-return]
     return _gelu(input, approximate=approximate)  # type: ignore[no-any-return]
 
 
