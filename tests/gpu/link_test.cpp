@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What leads from a kernel back to the host: graph nodes to their capture, launches to their op.
+// What leads from a kernel back to the host: graph nodes to their capture.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <map>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "activity_fixture.hpp"
-#include "cupti/api.hpp"
 #include "kernels.hpp"
 
 namespace opscope::test {
@@ -122,71 +118,6 @@ TEST_F(link_test, a_session_that_ends_during_a_capture_leaves_the_capture_valid)
   EXPECT_EQ(first, 1.0F);
   cudaGraphExecDestroy(executable);
   cudaGraphDestroy(graph);
-}
-
-TEST_F(link_test, links_by_time_and_thread_equal_cuptis_external_correlation) {
-  const auto cupti = cupti::open_api();
-  decltype(&cuptiActivityPushExternalCorrelationId) push = nullptr;
-  decltype(&cuptiActivityPopExternalCorrelationId) pop = nullptr;
-  ASSERT_TRUE(cupti.library.bind(push, "cuptiActivityPushExternalCorrelationId"));
-  ASSERT_TRUE(cupti.library.bind(pop, "cuptiActivityPopExternalCorrelationId"));
-
-  struct span {
-    std::uint64_t id;
-    thread_id thread;
-    timestamp start;
-    timestamp end;
-    std::size_t kernels;
-  };
-  std::vector<span> spans[2];
-  const device_floats data{small};
-  wait();
-  start({.external_correlations = true});
-  const auto work = [&](int which) {
-    for (std::uint64_t i = 0; i < 30; ++i) {
-      const std::size_t kernels = std::array{0U, 1U, 3U}[i % 3];
-      const std::uint64_t id = 1000 * static_cast<std::uint64_t>(which + 1) + i;
-      const timestamp begin = now();
-      push(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, id);
-      for (std::size_t k = 0; k < kernels; ++k) {
-        launch_add(data.data(), 1, 256);
-      }
-      std::uint64_t popped = 0;
-      pop(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &popped);
-      spans[which].push_back({id, this_thread(), begin, now(), kernels});
-    }
-  };
-  std::thread one{work, 0};
-  std::thread two{work, 1};
-  one.join();
-  two.join();
-  wait();
-  stop();
-
-  std::map<correlation_id, std::uint64_t> external;
-  for (const auto& pair : sink_.external_correlations) {
-    external[pair.correlation] = pair.external;
-  }
-  EXPECT_EQ(sink_.kernels.size(), 2U * 10U * (0U + 1U + 3U));
-  std::map<std::uint64_t, std::size_t> linked;
-  for (const auto& row : sink_.kernels) {
-    const auto launch = call_of(row.correlation);
-    ASSERT_TRUE(launch.has_value());
-    for (const auto& thread_spans : spans) {
-      for (const auto& each : thread_spans) {
-        if (each.thread == launch->thread && each.start <= launch->start &&
-            launch->end <= each.end) {
-          EXPECT_EQ(external.at(row.correlation), each.id);
-          ++linked[each.id];
-        }
-      }
-    }
-  }
-  for (const auto& thread_spans : spans) {
-    for (const auto& each : thread_spans) {
-      EXPECT_EQ(linked[each.id], each.kernels) << each.id;
-    }
-  }
 }
 
 }  // namespace
