@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -49,11 +50,16 @@ thread_log* runtime::log() noexcept {
 }
 
 void runtime::thread_ends(thread_log& log) noexcept {
-  log.exited.store(true, std::memory_order_release);
-  // The writer thread frees ended logs; without a session nobody does, so the thread itself does.
-  if (hot.active.load(std::memory_order_relaxed) != 0) return;
-  const std::unique_lock hold{registry_.mutex, std::try_to_lock};
-  if (!hold || hot.active.load(std::memory_order_acquire) != 0) return;
+  // A writer thread reads what ended threads left and frees their logs, this session's or the next
+  // one's; while there is none, the thread itself does. Whoever saw `recording` up sees `writing`
+  // up too, until the last pass is made; the lock keeps a new session from beginning meanwhile.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  std::unique_lock hold{registry_.mutex, std::defer_lock};
+  if (hot.writing.load(std::memory_order_acquire) != 0 || !hold.try_lock() ||
+      hot.writing.load(std::memory_order_acquire) != 0) {
+    log.exited.store(true, std::memory_order_release);  // the log may be gone from here on
+    return;
+  }
   read_events(log, pool_, [](const event_header&, const std::byte*) {});
   if (log.reading != nullptr) pool_.give(log.reading);
   registry_.remove(log);
@@ -66,6 +72,7 @@ void runtime::register_layer(const opscope_layer& layer) {
     const std::lock_guard hold{layers_mutex_};
     layers_.push_back(&layer);
   }
+  stop_before_exit();
   if (const auto running = current()) running->join(layer);
 }
 
@@ -95,12 +102,13 @@ void runtime::start(const opscope_session_options& options) {
         "cannot record GPU work: this process was forked inside a recorded one (start it by "
         "spawn)");
   }
+  if (!std::exchange(stops_before_exit_, true)) stop_before_exit();
   path_ = started->path();
   const std::lock_guard hold{session_mutex_};
   session_ = std::move(started);
 }
 
-void runtime::stop(bool with_layers) {
+void runtime::stop(bool at_exit) {
   const std::lock_guard control{control_};
   std::shared_ptr<session> ending;
   {
@@ -108,7 +116,7 @@ void runtime::stop(bool with_layers) {
     ending = std::exchange(session_, nullptr);
   }
   if (!ending) throw error("cannot stop the session: none is on (start one first)");
-  ending->stop(with_layers);
+  ending->stop(at_exit);
 }
 
 void runtime::pause() {
@@ -167,6 +175,7 @@ void runtime::after_fork_in_child() noexcept {
   inherits_session_ = inherits_session_ || was_active;
   hot.recording.store(0);
   hot.active.store(0);
+  hot.writing.store(0);
   // Never destroyed: its threads do not exist here.
   if (session_) new (std::nothrow) std::shared_ptr<session>{std::move(session_)};
   session_.reset();
@@ -178,16 +187,24 @@ void runtime::after_fork_in_child() noexcept {
   told.reset_after_fork();
   if (mine != nullptr) {
     mine->state.os_id = static_cast<std::uint32_t>(::syscall(SYS_gettid));
-    if (was_active) {  // what it holds is the parent's to write
-      mine->tail = mine->reading = nullptr;
-      mine->head.store(nullptr);
-    }
+    mine->tail = mine->reading = nullptr;  // what it holds is the parent's to write
+    mine->head.store(nullptr);
   }
+  // Chunks of the parent's threads would never come back.
+  new (&pool_) chunk_pool;
   registry_.reset_after_fork(mine);
 }
 
+// What is registered last runs first: before the destruction of whatever a layer that is there now
+// stands on.
+void runtime::stop_before_exit() {
+  static_cast<void>(std::atexit([] { the_runtime()->at_exit(); }));
+}
+
 void runtime::at_exit() noexcept try {
-  if (current()) stop(false);
+  if (!current()) return;
+  thread_ended = false;  // its log went with its thread-local objects; what is open needs one
+  stop(true);
 } catch (const std::exception& failed) {
   std::fprintf(stderr, "opscope: warning: %s\n", failed.what());
 }

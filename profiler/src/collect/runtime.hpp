@@ -39,7 +39,7 @@ class runtime {
   notes told;
   void register_layer(const opscope_layer& layer);
   void start(const opscope_session_options& options);
-  void stop(bool with_layers = true);
+  void stop(bool at_exit = false);
   void pause();
   void resume();
   void flush();
@@ -59,6 +59,7 @@ class runtime {
 
  private:
   [[nodiscard]] std::shared_ptr<session> current() const noexcept;
+  static void stop_before_exit();
 
   factories make_;
   chunk_pool pool_;
@@ -70,8 +71,9 @@ class runtime {
   std::mutex control_;  ///< one start, stop, pause, resume or flush at a time
   std::mutex layers_mutex_;
   std::vector<const opscope_layer*> layers_;
-  bool inherits_session_ = false;  ///< forked inside a session: its layers are still started
-  bool gpu_is_parents_ = false;    ///< forked inside a session: no GPU work can be recorded
+  bool inherits_session_ = false;   ///< forked inside a session: its layers are still started
+  bool stops_before_exit_ = false;  ///< also without any layer
+  bool gpu_is_parents_ = false;     ///< forked inside a session: no GPU work can be recorded
   std::string path_;
   std::string machine_;
 };

@@ -5,9 +5,7 @@
 
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <new>
 
 #include "collect/clock.hpp"
@@ -137,8 +135,6 @@ int session_start(const opscope_session_options* options, char* error, size_t si
     if (options == nullptr)
       throw opscope::error("cannot start the session: no options (give them)");
     self().start(*options);
-    static std::once_flag once;
-    std::call_once(once, [] { std::atexit([] { self().at_exit(); }); });
   });
 }
 

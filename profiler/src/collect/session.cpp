@@ -25,7 +25,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto flush_every = 250ms;
-constexpr auto longest_emission = 100ms;
+constexpr auto longest_emission = 1s;
 
 long barrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0); }
 
@@ -47,6 +47,7 @@ session::session(const session_context& context, const opscope_session_options& 
   const std::uint32_t generation = context_.hot.generation.load() + 1;
   context_.hot.generation.store(generation);
   context_.hot.wait.store(options_.get().wait_when_full);
+  context_.hot.writing.store(1);
   try {
     writer_ = std::make_unique<writer_loop>(
         writer_loop::inputs{context_.registry, context_.pool, *sink_, context_.told, generation},
@@ -67,8 +68,9 @@ session::~session() {
   if (writer_) abandon();
 }
 
-void session::stop(bool with_layers) {
-  if (with_layers && !paused_) stop_layers();
+void session::stop(bool at_exit) {
+  if (at_exit) leave_interpreter();
+  stop_layers();
   end_recording();
   stop_source();
   {
@@ -78,8 +80,7 @@ void session::stop(bool with_layers) {
     counter_state_ = counter_state::unavailable;
   }
   const timestamp end{static_cast<std::int64_t>(now_ns())};
-  writer_->finish();
-  writer_.reset();
+  end_writing();
   // What is said from here on, before a session as during it, belongs to the next one.
   const struct forget {
     notes& told;
@@ -226,6 +227,17 @@ void session::stop_layers() noexcept {
   started_.clear();
 }
 
+void session::leave_interpreter() noexcept {
+  const auto is_python = [](const opscope_layer* layer) {
+    return std::string_view{layer->name} == "python";
+  };
+  if (std::erase_if(started_, is_python) == 0) return;
+  context_.told.warn(
+      "the program ended without a stop: Python frames that were open are not in the capture (end "
+      "the profile first)");
+  context_.told.account(outcome::skipped, "python_function", 1);
+}
+
 void session::missing(const std::string& line) const {
   if (options_.get().strict != 0) throw error(line);
   context_.told.warn(line);
@@ -237,21 +249,34 @@ void session::end_recording() noexcept {
   wait_for_emissions();
 }
 
-/// Once this returns, every emission that saw the flag up is in its log. The barrier makes the
-/// other threads' `busy` visible, which they set without a fence.
+/// From here on threads that end free their logs themselves.
+void session::end_writing() noexcept {
+  if (writer_) writer_->finish();
+  writer_.reset();
+  context_.hot.writing.store(0);
+}
+
+/// Once this returns, every emission that saw the flag up is in its log, or counted as lost when
+/// its thread does not get on. The barrier makes the other threads' `busy` visible, which they set
+/// without a fence. The calling thread may stand in an emission itself, below a signal handler.
 void session::wait_for_emissions() noexcept {
   if (barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) std::this_thread::sleep_for(1ms);
   const auto until = std::chrono::steady_clock::now() + longest_emission;
-  const auto anyone_busy = [this] {
-    bool busy = false;
+  const auto self = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+  const auto busy = [&](bool own) {
+    std::uint64_t count = 0;
     const std::lock_guard hold{context_.registry.mutex};
     context_.registry.for_each([&](const thread_log& log) {
-      busy = busy || log.busy.load(std::memory_order_acquire) != 0;
+      if (log.busy.load(std::memory_order_acquire) == 0) return;
+      if (own || log.state.os_id != self) ++count;
     });
-    return busy;
+    return count;
   };
-  while (anyone_busy() && std::chrono::steady_clock::now() < until)
+  while (busy(false) != 0 && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(50us);
+  if (const std::uint64_t lost = busy(true); lost != 0) {
+    context_.told.account(outcome::dropped, "event", lost);
+  }
 }
 
 /// Ends a session that was refused: nothing of it stays.
@@ -260,7 +285,7 @@ void session::abandon() noexcept {
   end_recording();
   stop_source();
   if (counters_ && counter_state_ == counter_state::started) counters_->stop();
-  writer_.reset();
+  end_writing();
   if (output_) output_->discard();
   context_.told.clear();
 }

@@ -39,9 +39,9 @@ class session {
           std::span<const opscope_layer* const> layers);
 
   /// Ends recording and closes the file.
-  /// @param with_layers false at process exit, when the layers' libraries may be gone.
+  /// @param at_exit the process ends: interpreters may be gone, so the Python tracer is left alone.
   /// @throws opscope::error when the file could not be completed; the partial file stays.
-  void stop(bool with_layers);
+  void stop(bool at_exit);
 
   void pause();
   void resume();
@@ -68,9 +68,11 @@ class session {
   void start_counters();
   void start_layers();
   void stop_layers() noexcept;
+  void leave_interpreter() noexcept;
   void start_layer(const opscope_layer& layer);
   void missing(const std::string& line) const;
   void end_recording() noexcept;
+  void end_writing() noexcept;
   void wait_for_emissions() noexcept;
   void abandon() noexcept;
   void flush_periodically() noexcept;

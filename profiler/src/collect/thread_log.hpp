@@ -16,8 +16,9 @@ inline constexpr std::size_t event_types = 5;
 
 /// The switches that every emitting thread reads.
 struct hot_state {
-  std::atomic<std::uint32_t> recording{0};   ///< a session is on and not paused
-  std::atomic<std::uint32_t> active{0};      ///< a session is on
+  std::atomic<std::uint32_t> recording{0};  ///< a session is on and not paused
+  std::atomic<std::uint32_t> active{0};     ///< a session is on
+  std::atomic<std::uint32_t> writing{0};    ///< a writer thread reads the logs, until its last pass
   std::atomic<std::uint32_t> generation{0};  ///< of the session; stamped into every event
   std::atomic<std::uint32_t> wait{0};        ///< wait for room instead of dropping
 };

@@ -4,13 +4,17 @@
 // ends, so that whoever stops a session can walk all of them without racing a deallocation.
 #pragma once
 
+#include <sched.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <new>
 
 namespace opscope::client {
 
-/// A lock-free list of per-thread states. `State` must be default-constructible; all instances of
-/// the registry share one list.
+/// A list of per-thread states, lock-free for their owners. `State` is default-constructible; a
+/// thread that takes one calls its `adopt()`, and its `leave()` when it ends. All instances of the
+/// registry share one list.
 template <typename State>
 class thread_registry {
  public:
@@ -22,9 +26,28 @@ class thread_registry {
     return ended_ ? nullptr : acquire();
   }
 
+  /// While one exists, no thread takes a state and none leaves its own.
+  class hold {
+   public:
+    hold() noexcept {
+      const pid_t mine = ::getpid();
+      pid_t holder = 0;
+      while (!holder_.compare_exchange_weak(holder, mine, std::memory_order_acquire,
+                                            std::memory_order_relaxed)) {
+        // A holder of another process was left behind by a fork: it does not exist here.
+        if (holder != mine && holder != 0) continue;
+        holder = 0;
+        ::sched_yield();
+      }
+    }
+    ~hold() { holder_.store(0, std::memory_order_release); }
+    hold(const hold&) = delete;
+    hold& operator=(const hold&) = delete;
+  };
+
   /// Calls `visit(State&)` for the state of each living thread.
   template <typename Visit>
-  static void for_each(Visit&& visit) {
+  static void for_each(const hold& /*held*/, Visit&& visit) {
     for (node* item = head_.load(std::memory_order_acquire); item != nullptr; item = item->next) {
       if (item->used.load(std::memory_order_acquire)) visit(item->state);
     }
@@ -38,15 +61,18 @@ class thread_registry {
   };
   struct release_at_exit {
     ~release_at_exit() {
-      node* mine = current_;
+      if (current_ == nullptr) return;
+      const hold held;
+      current_->state.leave();
+      current_->used.store(false, std::memory_order_release);
       current_ = nullptr;
       ended_ = true;
-      if (mine != nullptr) mine->used.store(false, std::memory_order_release);
     }
     bool armed = false;
   };
 
   static State* acquire() noexcept {
+    const hold held;
     node* mine = reuse();
     if (mine == nullptr) {
       mine = new (std::nothrow) node;
@@ -74,6 +100,7 @@ class thread_registry {
   }
 
   static inline std::atomic<node*> head_{nullptr};
+  static inline std::atomic<pid_t> holder_{0};
   static inline thread_local node* current_ __attribute__((tls_model("initial-exec"))) = nullptr;
   static inline thread_local bool ended_ __attribute__((tls_model("initial-exec"))) = false;
 };

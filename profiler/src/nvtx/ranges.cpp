@@ -35,10 +35,12 @@ recording_period period;
 
 struct thread_ranges {
   void adopt() noexcept {
+    client::runtime()->thread();  // made before this state, so that it outlives it
     os_id = static_cast<std::uint32_t>(::syscall(SYS_gettid));
     while (open.depth() > 0) open.remove(open.depth() - 1);  // a former owner's
     overflow = 0;
   }
+  void leave() noexcept;
   client::span_stack<open_range, stack_capacity> open;
   std::uint32_t os_id = 0;
   std::uint32_t overflow = 0;  ///< pushes that found the stack full and were not popped yet
@@ -144,6 +146,19 @@ void write(const open_range& range, std::uint32_t epoch, std::uint64_t end_ns, s
   runtime.range(&event);
 }
 
+void write_open(const thread_ranges& thread, std::uint32_t epoch, std::uint64_t end_ns) noexcept {
+  open_range copy;
+  for (std::uint32_t index = 0; thread.open.copy(index, copy); ++index) {
+    write(copy, epoch, end_ns, span_flag::open_at_end, copy.thread);
+  }
+}
+
+/// A thread ends: nobody will pop what it has open.
+void thread_ranges::leave() noexcept {
+  const std::uint32_t epoch = period.epoch.load(std::memory_order_acquire);
+  if (epoch != 0 && open.depth() > 0) write_open(*this, epoch, client::runtime()->now());
+}
+
 // --- start/end ranges: a fixed table whose slots are claimed by compare-and-swap ---
 
 enum slot_state : std::uint64_t { slot_free = 0, slot_busy = 1, slot_open = 2, slot_mask = 3 };
@@ -177,15 +192,11 @@ int start_layer(const opscope_session_options* options, char*, std::size_t) {
 }
 
 void stop_layer() {
+  const threads::hold held;
   const std::uint32_t epoch = period.epoch.exchange(0, std::memory_order_acq_rel);
   if (epoch == 0) return;
   const std::uint64_t end_ns = client::runtime()->now();
-  threads::for_each([&](thread_ranges& thread) {
-    open_range copy;
-    for (std::uint32_t index = 0; thread.open.copy(index, copy); ++index) {
-      write(copy, epoch, end_ns, span_flag::open_at_end, copy.thread);
-    }
-  });
+  threads::for_each(held, [&](const thread_ranges& thread) { write_open(thread, epoch, end_ns); });
   write_open_process_ranges(epoch, end_ns);
 }
 

@@ -37,6 +37,7 @@ struct shadow_stack {
     depth = 0;
     overflow = 0;
   }
+  void leave() noexcept;
   opscope_thread* shared = nullptr;
   std::uint32_t epoch = 0;
   std::uint32_t depth = 0;
@@ -47,7 +48,7 @@ using threads = client::thread_registry<shadow_stack>;
 
 struct session_state {
   const opscope_runtime* runtime = nullptr;
-  std::uint32_t epoch = 0;  ///< of the recording period; 0: none
+  std::atomic<std::uint32_t> epoch{0};  ///< of the recording period; 0: none
   std::uint32_t last_epoch = 0;
   std::uint64_t start_ns = 0;
   bool calls = false;
@@ -183,6 +184,23 @@ shadow_stack* current(bool entering) noexcept {
   return stack;
 }
 
+/// Ends all frames, which nobody will see return. Under the GIL, or in the thread's own end.
+void write_open(shadow_stack& stack, std::uint64_t end_ns) noexcept {
+  for (; stack.depth > 0; --stack.depth) {
+    if (wanted(stack)) {
+      write(stack, stack.depth - 1, end_ns, span_flag::open_at_end, stack.shared->os_id);
+    }
+    if (stack.shared->touched_depth >= stack.depth) stack.shared->touched_depth = stack.depth - 1;
+  }
+  set_current(stack);
+}
+
+void shadow_stack::leave() noexcept {
+  const std::uint32_t now_on = self().epoch.load(std::memory_order_acquire);
+  if (now_on != 0 && epoch == now_on && shared != nullptr) write_open(*this, self().runtime->now());
+  shared = nullptr;  // it goes with its thread
+}
+
 int start_layer(const opscope_session_options* options, char* error, std::size_t size) noexcept {
   if (options->python == OPSCOPE_PYTHON_OFF || Py_IsInitialized() == 0) return 0;
   const PyGILState_STATE gil = PyGILState_Ensure();
@@ -223,16 +241,9 @@ void stop_layer() noexcept {
       account(outcome::skipped);
     }
     const std::uint64_t end_ns = state.runtime->now();
-    threads::for_each([&](shadow_stack& stack) {
-      if (stack.epoch != state.epoch || stack.shared == nullptr) return;
-      for (; stack.depth > 0; --stack.depth) {
-        if (wanted(stack)) {
-          write(stack, stack.depth - 1, end_ns, span_flag::open_at_end, stack.shared->os_id);
-        }
-        if (stack.shared->touched_depth >= stack.depth)
-          stack.shared->touched_depth = stack.depth - 1;
-      }
-      set_current(stack);
+    const threads::hold held;
+    threads::for_each(held, [&](shadow_stack& stack) {
+      if (stack.epoch == state.epoch && stack.shared != nullptr) write_open(stack, end_ns);
     });
     state.epoch = 0;
     state.codes.stop();

@@ -26,12 +26,17 @@ bool has_plain_sizes(const at::Tensor& tensor) {
   return !impl.has_symbolic_sizes_strides() && !impl.is_python_dispatch() && !tensor.is_nested();
 }
 
-bool append_tensor(const at::Tensor& tensor, bool list_item, argument_arena& arena) {
-  if (!tensor.defined()) return arena.append(nullptr, 0, list_item, "");
+reading appended(bool done) noexcept { return done ? reading::whole : reading::no_room; }
+
+reading append_tensor(const at::Tensor& tensor, bool list_item, argument_arena& arena) {
+  if (!tensor.defined()) return appended(arena.append(nullptr, 0, list_item, ""));
   const char* type = name_of(tensor.scalar_type());
-  if (!has_plain_sizes(tensor)) return arena.append(nullptr, 0, list_item, type);
+  if (!has_plain_sizes(tensor)) {
+    const bool done = arena.append(nullptr, 0, list_item, type);
+    return done ? reading::without_some_sizes : reading::no_room;
+  }
   const at::IntArrayRef sizes = tensor.sizes();
-  return arena.append(sizes.data(), sizes.size(), list_item, type);
+  return appended(arena.append(sizes.data(), sizes.size(), list_item, type));
 }
 
 bool is_scalar_list(const c10::IValue& value) {
@@ -39,17 +44,18 @@ bool is_scalar_list(const c10::IValue& value) {
   return value.isIntList() || value.isDoubleList() || value.isBoolList() || value.isSymIntList();
 }
 
-bool append_value(const c10::IValue& value, argument_arena& arena) {
+reading append_value(const c10::IValue& value, argument_arena& arena) {
   if (value.isTensor()) return append_tensor(value.toTensor(), false, arena);
   if (value.isTensorList()) {
-    if (!arena.append(nullptr, 0, false, "TensorList")) return false;
+    reading worst = appended(arena.append(nullptr, 0, false, "TensorList"));
     for (const c10::IValue& item : value.toListRef()) {
-      if (!append_tensor(item.toTensor(), true, arena)) return false;
+      worst = std::max(worst, append_tensor(item.toTensor(), true, arena));
+      if (worst == reading::no_room) break;
     }
-    return true;
+    return worst;
   }
-  if (value.isScalar()) return arena.append(nullptr, 0, false, "Scalar");
-  return arena.append(nullptr, 0, false, is_scalar_list(value) ? "ScalarList" : "");
+  if (value.isScalar()) return appended(arena.append(nullptr, 0, false, "Scalar"));
+  return appended(arena.append(nullptr, 0, false, is_scalar_list(value) ? "ScalarList" : ""));
 }
 
 std::uint64_t mix(std::uint64_t value) noexcept {
@@ -114,15 +120,16 @@ bool argument_arena::append(const std::int64_t* sizes, std::size_t rank, bool li
   return true;
 }
 
-bool read_arguments(c10::ArrayRef<c10::IValue> values, argument_arena& arena) {
+reading read_arguments(c10::ArrayRef<c10::IValue> values, argument_arena& arena) {
   const argument_arena::mark before = arena.position();
+  reading worst = reading::whole;
   for (const c10::IValue& value : values) {
-    if (!append_value(value, arena)) {
-      arena.reset(before);
-      return false;
-    }
+    worst = std::max(worst, append_value(value, arena));
+    if (worst != reading::no_room) continue;
+    arena.reset(before);
+    break;
   }
-  return true;
+  return worst;
 }
 
 byte_count count_bytes(c10::ArrayRef<c10::IValue> values, seen_memory& seen) {

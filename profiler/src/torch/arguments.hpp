@@ -61,9 +61,15 @@ struct byte_count {
   bool known = true;  ///< false: a tensor has no plain size (sparse, nested, symbolic, a subclass)
 };
 
-/// Appends the arguments to the arena. @return false when they do not fit; the arena is as before.
-/// May throw what ATen throws.
-bool read_arguments(c10::ArrayRef<c10::IValue> values, argument_arena& arena);
+/// What became of an op's arguments.
+enum class reading : std::uint8_t {
+  whole,
+  without_some_sizes,  ///< of tensors whose sizes cannot be read (nested, symbolic, a subclass)
+  no_room,             ///< the arena is as before
+};
+
+/// Appends the arguments to the arena. May throw what ATen throws.
+reading read_arguments(c10::ArrayRef<c10::IValue> values, argument_arena& arena);
 
 /// Adds up the tensors among `values`, lists included; each memory once.
 /// May throw what ATen throws.

@@ -46,6 +46,14 @@ void account(outcome what, std::uint64_t count = 1) noexcept {
   self().runtime->account(static_cast<std::uint32_t>(what), ledger_name, count);
 }
 
+/// What was asked for about an op and cannot be had.
+constexpr const char* shapes_name = "input_shapes";
+constexpr const char* bytes_name = "op_bytes";
+
+void count_skipped(const char* record) noexcept {
+  self().runtime->account(static_cast<std::uint32_t>(outcome::skipped), record, 1);
+}
+
 void remove_ended_elsewhere(thread_ops& mine) noexcept {
   if (!mine.any_ended_elsewhere.exchange(false, std::memory_order_acquire)) return;
   for (auto& slot : mine.ended_elsewhere) {
@@ -63,12 +71,15 @@ void read_inputs(const at::RecordFunction& function, thread_ops& mine, open_op& 
   if (inputs.known) op.flags |= opscope::op::has_bytes;
   if (!self().shapes.load(std::memory_order_relaxed)) return;
   const argument_arena::mark before = mine.arena.position();
-  if (!read_arguments(function.inputs(), mine.arena)) return;
+  const reading done = read_arguments(function.inputs(), mine.arena);
+  if (done != reading::whole) count_skipped(shapes_name);
+  if (done == reading::no_room) return;
   op.has_arguments = 1;
   op.argument_count = mine.arena.position().arguments - before.arguments;
 } catch (...) {
   mine.arena.reset(op.arguments_begin);
   op.argument_count = op.has_arguments = 0;
+  if (self().shapes.load(std::memory_order_relaxed)) count_skipped(shapes_name);
 }
 
 template <bool WithInputs>
@@ -81,6 +92,7 @@ void describe(const at::RecordFunction& function, opscope_thread& thread, thread
   op.logical_thread = at::RecordFunction::currentThreadId();
   op.input_bytes = 0;
   op.key = &function;
+  op.reads_inputs = WithInputs ? 1 : 0;
   op.has_arguments = op.argument_count = 0;
   op.arguments_begin = mine.arena.position();
   const char* name = function.name();
@@ -150,6 +162,13 @@ opscope_op_event event_of(const open_op& op, std::uint64_t end_ns, opscope_name 
   return event;
 }
 
+/// For an op that is not written by its own end: its arguments and bytes stay behind.
+void leave_details(const open_op& op, opscope_op_event& event) noexcept {
+  event.flags &= ~opscope::op::has_bytes;
+  if (op.has_arguments != 0) count_skipped(shapes_name);
+  if (op.reads_inputs != 0) count_skipped(bytes_name);
+}
+
 opscope_name name_of(const at::RecordFunction& function) noexcept {
   const char* name = function.name();
   return {name, static_cast<std::uint32_t>(std::strlen(name)), 0};
@@ -162,15 +181,18 @@ bool recording(const open_op& op) noexcept {
 /// An op that began on another thread: its row is written from here, its owner removes it.
 void end_elsewhere(const at::RecordFunction& function, std::uint64_t end_ns) noexcept {
   bool found = false;
-  threads::for_each([&](thread_ops& other) {
+  const threads::hold held;
+  threads::for_each(held, [&](thread_ops& other) {
     open_op op;
     for (std::uint32_t index = 0; !found && other.open.copy(index, op); ++index) {
       if (op.key != &function) continue;
       found = true;
       opscope_op_event event = event_of(op, end_ns, name_of(function));
       event.thread = other.os_id;
-      event.flags &= ~opscope::op::has_bytes;
-      if (recording(op)) self().runtime->op(&event);
+      if (recording(op)) {
+        leave_details(op, event);
+        self().runtime->op(&event);
+      }
       for (auto& slot : other.ended_elsewhere) {
         const void* free = nullptr;
         if (slot.compare_exchange_strong(free, op.key, std::memory_order_acq_rel)) break;
@@ -190,6 +212,8 @@ void finish(const at::RecordFunction& function, thread_ops& mine, std::uint32_t 
   if (recording(op)) {
     opscope_op_event event = event_of(op, end_ns, name_of(function));
     if ((op.flags & opscope::op::has_bytes) != 0) read_outputs(function, mine, event);
+    if (op.reads_inputs != 0 && (event.flags & opscope::op::has_bytes) == 0)
+      count_skipped(bytes_name);
     if (op.has_arguments != 0) {
       event.arguments = mine.arena.at(op.arguments_begin.arguments);
       event.argument_count = op.argument_count;
@@ -233,27 +257,40 @@ int start_layer(const opscope_session_options* options, char* error, std::size_t
   return 1;
 }
 
+/// Writes the ops of `epoch` that a thread has open.
+void write_open(const thread_ops& thread, std::uint32_t epoch, std::uint64_t end_ns) noexcept {
+  open_op op;
+  for (std::uint32_t index = 0; thread.open.copy(index, op); ++index) {
+    if (op.epoch != epoch) continue;
+    opscope_op_event event = event_of(op, end_ns, {op.name, op.name_size, 0});
+    event.thread = thread.os_id;
+    event.flags |= span_flag::open_at_end;
+    leave_details(op, event);
+    self().runtime->op(&event);
+    account(outcome::clamped);
+  }
+}
+
 void stop_layer() noexcept try {
   observer_state& state = self();
+  const threads::hold held;
   if (state.epoch.exchange(0, std::memory_order_acq_rel) == 0) return;
   at::disableCallback(state.enabled);
   const std::uint32_t epoch = state.last_epoch;
   const std::uint64_t end_ns = state.runtime->now();
-  threads::for_each([&](thread_ops& thread) {
-    open_op op;
-    for (std::uint32_t index = 0; thread.open.copy(index, op); ++index) {
-      if (op.epoch != epoch) continue;
-      opscope_op_event event = event_of(op, end_ns, {op.name, op.name_size, 0});
-      event.thread = thread.os_id;
-      event.flags |= span_flag::open_at_end;
-      event.flags &= ~opscope::op::has_bytes;
-      state.runtime->op(&event);
-      account(outcome::clamped);
-    }
-  });
+  threads::for_each(held, [&](const thread_ops& thread) { write_open(thread, epoch, end_ns); });
 } catch (...) {
   return;  // what could not be disabled does nothing while the epoch is 0
 }
+
+}  // namespace
+
+void thread_ops::leave() noexcept {
+  const std::uint32_t epoch = self().epoch.load(std::memory_order_acquire);
+  if (epoch != 0 && open.depth() > 0) write_open(*this, epoch, self().runtime->now());
+}
+
+namespace {
 
 /// The version that the running libtorch was built as, read from its own build description.
 std::string running_version() {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "collect/runtime_client.hpp"
 #include "collect/span_stack.hpp"
 #include "collect/thread_registry.hpp"
 #include "torch/arguments.hpp"
@@ -28,6 +29,7 @@ struct open_op {
   const void* key;  ///< address of the RecordFunction, unique while the op is open
   std::uint32_t epoch;
   std::uint32_t flags;
+  std::uint32_t reads_inputs;  ///< shapes or bytes are asked for: what is missing is counted
   std::uint32_t has_arguments;
   argument_arena::mark arguments_begin;
   std::uint32_t argument_count;
@@ -41,6 +43,7 @@ struct thread_ops {
   static constexpr std::size_t ended_capacity = 8;
 
   void adopt() noexcept {
+    client::runtime()->thread();  // made before this state, so that it outlives it
     os_id = static_cast<std::uint32_t>(::syscall(SYS_gettid));
     while (open.depth() > 0) open.remove(open.depth() - 1);  // a former owner's
     for (auto& key : ended_elsewhere) key.store(nullptr, std::memory_order_relaxed);
@@ -48,6 +51,8 @@ struct thread_ops {
     arena.reset({});
     overflow = 0;
   }
+  /// The thread ends: what it has open is written.
+  void leave() noexcept;
 
   client::span_stack<open_op, capacity> open;
   argument_arena arena;

@@ -11,7 +11,9 @@
 #include <csignal>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <thread>
+#include <vector>
 
 #include "support/rows.hpp"
 #include "support/runtime_session.hpp"
@@ -79,6 +81,30 @@ TEST(process, exit_without_a_stop_closes_the_capture) {
   ASSERT_TRUE(read.ok());
   EXPECT_FALSE(read.value().recovered());
   EXPECT_EQ(read.value().count(record_kind::op), 1U);
+}
+
+TEST(process, exit_without_a_stop_lets_the_layers_write_what_is_open) {
+  static constexpr opscope_layer layer{
+      "nvtx", [](const opscope_session_options*, char*, std::size_t) { return 0; },
+      [] {
+        const auto event = op_event("open", 1, 2);
+        test::fake_runtime().op(&event);
+      }};
+  const test::temporary_folder folder;
+  const std::string path = folder / "a.opscope";
+  const int status = in_child([&path] {
+    auto* session = new runtime_session;  // its destructor, which stops, never runs
+    session->runtime.register_layer(&layer);
+    session->options.output = path.c_str();
+    if (!session->start().empty()) _exit(3);
+    emit_op(*session, "aten::add");
+    std::exit(0);
+  });
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  const auto read = open(path);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read.value().count(record_kind::op), 2U);
+  EXPECT_EQ(read.value().collected().total(outcome::dropped), 0U);
 }
 
 TEST(process, a_forked_child_does_not_write_into_its_parents_capture) {
@@ -150,6 +176,107 @@ TEST(process, the_events_of_an_ended_thread_are_kept) {
   const auto read = session.finish();
   EXPECT_EQ(read.count(record_kind::op), 200U);
   EXPECT_EQ(read.count(record_kind::thread_info), 200U);
+}
+
+TEST(process, a_thread_that_ends_while_the_session_stops_loses_nothing) {
+  runtime_session session;
+  ASSERT_EQ(session.start(), "");
+  std::promise<void> emitted;
+  std::promise<void> stopping;
+  std::thread worker{[&] {
+    emit_op(session, "aten::add");
+    emitted.set_value();
+    stopping.get_future().wait();
+  }};
+  emitted.get_future().wait();
+  // Recording is over by then and the writer's last pass is to come.
+  test::gpu().at_stop = [&](activity_sink&) {
+    stopping.set_value();
+    worker.join();
+  };
+  const auto read = session.finish();
+  EXPECT_EQ(read.count(record_kind::op), 1U);
+  EXPECT_EQ(read.collected().count(outcome::delivered, "cpu_op"), 1U);
+}
+
+TEST(process, a_thread_that_ends_in_a_pause_loses_nothing) {
+  runtime_session session;
+  ASSERT_EQ(session.start(), "");
+  std::promise<void> emitted;
+  std::promise<void> paused;
+  std::thread worker{[&] {
+    emit_op(session, "aten::add");
+    emitted.set_value();
+    paused.get_future().wait();
+    emit_op(session, "aten::mul");
+  }};
+  emitted.get_future().wait();
+  session.runtime.session_pause();
+  paused.set_value();
+  worker.join();
+  session.runtime.session_resume();
+  EXPECT_EQ(session.finish().count(record_kind::op), 1U);
+}
+
+TEST(process, what_a_thread_recorded_stays_out_of_the_session_after_its_own) {
+  runtime_session session;
+  ASSERT_EQ(session.start(), "");
+  std::promise<void> emitted;
+  std::promise<void> stopped;
+  std::thread worker{[&] {
+    emit_op(session, "aten::add");
+    emitted.set_value();
+    stopped.get_future().wait();
+  }};
+  emitted.get_future().wait();
+  EXPECT_EQ(session.finish().count(record_kind::op), 1U);
+  stopped.set_value();
+  worker.join();
+  std::thread{[&] { emit_op(session, "aten::mul"); }}.join();
+  ASSERT_EQ(session.start("b.opscope"), "");
+  EXPECT_EQ(session.finish().count(record_kind::op), 0U);
+}
+
+TEST(process, forks_while_eight_threads_emit_leave_both_sides_whole) {
+  constexpr int threads = 8;
+  constexpr int children = 40;
+  runtime_session session;
+  session.options.wait_when_full = 1;
+  ASSERT_EQ(session.start(), "");
+  std::atomic<bool> enough{false};
+  std::atomic<std::uint64_t> emitted{0};
+  std::vector<std::thread> running;
+  for (int i = 0; i < threads; ++i) {
+    running.emplace_back([&] {
+      std::uint64_t mine = 0;
+      for (; !enough; ++mine) {
+        emit_op(session, "aten::add");
+        const std::string name = std::to_string(mine % 100);
+        static_cast<void>(session.runtime.intern(name.data(), name.size()));
+        session.runtime.account(static_cast<std::uint32_t>(outcome::clamped), "cpu_op", 1);
+      }
+      emitted += mine;
+    });
+  }
+  for (int i = 0; i < children; ++i) {
+    const std::string path = session.folder / ("child" + std::to_string(i) + ".opscope");
+    EXPECT_EQ(in_child([&] {
+                alarm(20);  // a lock that a thread of the parent held would never open
+                emit_op(session, "ignored");
+                session.options.output = path.c_str();
+                if (!session.start().empty()) _exit(3);
+                std::thread{[&] { emit_op(session, "child"); }}.join();
+                emit_op(session, "child");
+                if (!session.stop().empty()) _exit(4);
+              }),
+              0);
+    const auto read = open(path);
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(read.value().count(record_kind::op), 2U);
+  }
+  enough = true;
+  for (auto& thread : running) thread.join();
+  EXPECT_EQ(session.finish().count(record_kind::op), emitted);
 }
 
 TEST(process, threads_that_end_without_a_session_leave_nothing_for_the_next) {

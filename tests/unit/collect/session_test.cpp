@@ -106,7 +106,7 @@ TEST(session, header_tells_who_recorded_what_and_how) {
   EXPECT_EQ(header["clock"], "CLOCK_REALTIME");
   EXPECT_GT(header["own_cost"]["op_ns"].get<double>(), 0);
   EXPECT_FALSE(header["own_cost"]["method"].get<std::string>().empty());
-  EXPECT_EQ(std::to_string(read.session_start().count()), header["start_ns"]);
+  EXPECT_EQ(std::to_string(read.session_start().count()), header["start_ns"].get<std::string>());
   EXPECT_GE(read.session_end(), read.session_start());
   EXPECT_FALSE(all<clock_pair>(read).empty());
 }
