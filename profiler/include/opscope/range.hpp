@@ -16,7 +16,7 @@ namespace opscope {
 struct range_options {
   std::string_view domain = "opscope";
   std::string_view category = {};  ///< empty: none
-  std::uint32_t color = 0;    ///< 0xAARRGGBB, 0: the viewer's choice
+  std::uint32_t color = 0;         ///< 0xAARRGGBB, 0: the viewer's choice
   /// A number that goes with the range, such as an element count.
   std::variant<std::monostate, std::uint64_t, std::int64_t, double> payload = {};
 };

@@ -35,7 +35,7 @@ enum class record_kind : std::uint16_t {
 
 /// Flags of host spans (python_frame, op, range).
 namespace span_flag {
-inline constexpr std::uint32_t open_at_start = 1U << 0;  ///< began before the session: start is clamped
+inline constexpr std::uint32_t open_at_start = 1U << 0;  ///< began before it: start is clamped
 inline constexpr std::uint32_t open_at_end = 1U << 1;    ///< had not ended at stop: end is clamped
 }  // namespace span_flag
 
@@ -67,20 +67,20 @@ struct python_frame {
 struct op {
   static constexpr record_kind kind = record_kind::op;
   static constexpr std::uint16_t schema = 1;
-  static constexpr std::uint32_t outermost = 1U << 8;  ///< no other op encloses it on its thread
-  static constexpr std::uint32_t backward = 1U << 9;   ///< scope BACKWARD_FUNCTION
-  static constexpr std::uint32_t counted = 1U << 10;   ///< a counter range was open around it
-  static constexpr std::uint32_t has_bytes = 1U << 11; ///< input_bytes and output_bytes are known
+  static constexpr std::uint32_t outermost = 1U << 8;   ///< no other op encloses it on its thread
+  static constexpr std::uint32_t backward = 1U << 9;    ///< scope BACKWARD_FUNCTION
+  static constexpr std::uint32_t counted = 1U << 10;    ///< a counter range was open around it
+  static constexpr std::uint32_t has_bytes = 1U << 11;  ///< input_bytes and output_bytes are known
 
   timestamp start;
   timestamp end;
   span_id id;
-  span_id python_frame;  ///< innermost Python frame when the op began, or 0
-  std::int64_t sequence;       ///< autograd sequence number, -1: none
+  span_id python_frame;          ///< innermost Python frame when the op began, or 0
+  std::int64_t sequence;         ///< autograd sequence number, -1: none
   std::uint64_t forward_thread;  ///< RecordFunction's logical id of the forward thread (0: none)
   std::uint64_t logical_thread;  ///< RecordFunction's logical id of this thread
-  std::uint64_t input_bytes;   ///< distinct tensor arguments, elements x element size
-  std::uint64_t output_bytes;  ///< tensor results, elements x element size
+  std::uint64_t input_bytes;     ///< distinct tensor arguments, elements x element size
+  std::uint64_t output_bytes;    ///< tensor results, elements x element size
   string_id name;
   thread_id thread;
   string_id input_dims;   ///< JSON, e.g. [[8,1024],[]]; empty: not recorded
@@ -97,7 +97,12 @@ struct range {
   static constexpr std::uint32_t process_wide = 1U << 8;  ///< start/end range, may cross threads
   static constexpr std::uint32_t mark = 1U << 9;          ///< an instant: end == start
   static constexpr std::uint32_t step = 1U << 10;         ///< written by step(): ProfilerStep#N
-  enum class payload_kind : std::uint32_t { none = 0, unsigned_integer = 1, signed_integer = 2, floating = 3 };
+  enum class payload_kind : std::uint32_t {
+    none = 0,
+    unsigned_integer = 1,
+    signed_integer = 2,
+    floating = 3
+  };
 
   timestamp start;
   timestamp end;
@@ -230,7 +235,7 @@ struct overhead {
 struct counter_range {
   static constexpr record_kind kind = record_kind::counter_range;
   static constexpr std::uint16_t schema = 1;
-  static constexpr std::uint32_t first_of_pass = 1U << 8;  ///< reads some 16-30 KB of the profiler's own
+  static constexpr std::uint32_t first_of_pass = 1U << 8;  ///< reads 16-30 KB of the profiler's own
 
   timestamp start;  ///< host time of the push
   timestamp end;    ///< host time of the pop
@@ -238,9 +243,9 @@ struct counter_range {
   double dram_write_bytes;
   double duration_ns;  ///< gpu__time_duration: first kernel's begin to last kernel's end
   double l2_bytes;
-  std::uint64_t ordinal;  ///< n-th counted range of this name in the session, from 0
-  string_id name;         ///< op name, or the label that the caller gave
-  string_id method;       ///< how it was measured, read from the configuration given to CUPTI
+  std::uint64_t ordinal;    ///< n-th counted range of this name in the session, from 0
+  string_id name;           ///< op name, or the label that the caller gave
+  string_id method;         ///< how it was measured, read from the configuration given to CUPTI
   std::uint32_t cell;       ///< comparison cell, no_cell outside a comparison
   std::uint32_t contender;  ///< index within the cell
   thread_id thread;
@@ -275,7 +280,7 @@ struct sample {
     device_warm = 2,     ///< ns by CUDA events for one call, back to back ("batched")
     device_cold = 3,     ///< ns by CUDA events for one call after an L2 flush
     graph_replay = 4,    ///< ns by CUDA events for one call inside a CUDA-graph replay
-    copy_bandwidth = 5,  ///< bytes per second of a device copy that moves as many bytes (read + written)
+    copy_bandwidth = 5,  ///< bytes per second of a device copy, as many bytes read + written
     host_call_sync = 6,  ///< ns of host time for one call and the synchronise after it
   };
 
@@ -292,9 +297,9 @@ struct graph_node {
   static constexpr record_kind kind = record_kind::graph_node;
   static constexpr std::uint16_t schema = 1;
 
-  timestamp start;             ///< when it was created or cloned
-  std::uint64_t node;          ///< CUPTI graph node id
-  std::uint64_t original;      ///< node it was cloned from, 0: created by capture
+  timestamp start;         ///< when it was created or cloned
+  std::uint64_t node;      ///< CUPTI graph node id
+  std::uint64_t original;  ///< node it was cloned from, 0: created by capture
   std::uint32_t graph;
   thread_id thread;
   bool operator==(const graph_node&) const = default;

@@ -18,8 +18,8 @@ struct read_error {
 template <typename Value>
 class [[nodiscard]] result {
  public:
-  result(Value value) : state_(std::move(value)) {}            // NOLINT(google-explicit-constructor)
-  result(read_error error) : state_(std::move(error)) {}       // NOLINT(google-explicit-constructor)
+  result(Value value) : state_(std::move(value)) {}       // NOLINT(google-explicit-constructor)
+  result(read_error error) : state_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] bool ok() const noexcept { return std::holds_alternative<Value>(state_); }
   explicit operator bool() const noexcept { return ok(); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The file format is frozen: a changed size of a row or header would make old captures unreadable. A
-// new layout takes a new schema number, and the old one stays in the reader.
+// The file format is frozen: a changed size of a row or header would make old captures unreadable.
+// A new layout takes a new schema number, and the old one stays in the reader.
 #include <gtest/gtest.h>
 
 #include <filesystem>
