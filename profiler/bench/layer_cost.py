@@ -2,6 +2,7 @@
 """What each layer of the collector costs per launch, and what torch.profiler costs beside it.
 
     python profiler/bench/layer_cost.py [--json FILE] [--blocks N] [--launches N] [--processes N]
+                                         [--seconds N]
 
 Method. A launch is one call of a Python function that calls F.gelu on 1,024 floats; a block is
 `--launches` of them by the host's clock, the device idle before and synchronised after, outside
@@ -9,7 +10,8 @@ the time. Layers: blocks with and without a session in pairs, in alternating ord
 after a first use of CUPTI, so that its residue is in both; the figure is the median of the pairs'
 differences with a 95% bootstrap interval. Residue: processes that never touched CUPTI alternate
 with processes whose session has ended. torch.profiler: alternating processes of its own, each with
-profiled and unprofiled blocks in pairs; opscope is not loaded there. Without a GPU the call is
+profiled and unprofiled blocks in pairs; opscope is not loaded there. Past its part of `--seconds` a
+measurement ends with the pairs that it has, which stand in the report. Without a GPU the call is
 F.gelu on 16 floats on the CPU, and what needs a GPU is said to be not measured.
 """
 
@@ -33,6 +35,8 @@ import torch.nn.functional as F  # noqa: N812
 
 OFF, ENTRY, CALLS = 0, 1, 2  # Python modes
 WARMUP = 200
+FEWEST_PAIRS = 4
+PARTS = {"residue": 0.3, "torch": 0.3, "layers": 0.4}  # of the time
 
 
 class Layer(NamedTuple):
@@ -134,11 +138,19 @@ def subject() -> torch.Tensor:
     return torch.randn(1024, device="cuda")
 
 
-def pairs(on: Callable[[], Any], blocks: int, launches: int) -> list[tuple[float, float]]:
-    """(with, without) of each pair of blocks; the order within a pair alternates."""
+def pairs(
+    on: Callable[[], Any], blocks: int, launches: int, seconds: float = float("inf")
+) -> list[tuple[float, float]]:
+    """(with, without) of each pair of blocks; the order within a pair alternates.
+
+    Past `seconds` no further pair begins, unless there are fewer than FEWEST_PAIRS.
+    """
     x = subject()
-    result = []
+    result: list[tuple[float, float]] = []
+    begin = time.monotonic()
     for number in range(blocks):
+        if number >= FEWEST_PAIRS and time.monotonic() - begin > seconds:
+            break
         times = {}
         for profiled in (True, False) if number % 2 else (False, True):
             with on() if profiled else nothing():
@@ -179,7 +191,8 @@ def measure_layers(options: argparse.Namespace) -> list[dict[str, object]]:
             if layer.needs_gpu and not torch.cuda.is_available():
                 rows.append({"name": layer.name, "not_measured": "needs a GPU"})
                 continue
-            measured = pairs(partial(session, layer), options.blocks, options.launches)
+            seconds = options.seconds * PARTS["layers"] / len(LAYERS)
+            measured = pairs(partial(session, layer), options.blocks, options.launches, seconds)
             rows.append(figure(layer.name, measured, dropped=session.dropped()))
     return rows
 
@@ -214,15 +227,26 @@ ROLES: dict[str, Callable[[argparse.Namespace], list[tuple[float, float]]]] = {
 }
 
 
-def in_processes(roles: list[str], options: argparse.Namespace) -> dict[str, list[list[Any]]]:
-    """What each role measured, one list a process; the roles' processes alternate."""
+def in_processes(
+    roles: list[str], options: argparse.Namespace, part: str
+) -> dict[str, list[list[Any]]]:
+    """What each role measured, one list a process; the roles' processes alternate.
+
+    A round of them begins only where it fits the time, the first one always.
+    """
     results: dict[str, list[list[Any]]] = {role: [] for role in roles}
-    for _ in range(options.processes):
+    begin = time.monotonic()
+    for number in range(options.processes):
+        gone = time.monotonic() - begin
+        if number and gone + gone / number > options.seconds * PARTS[part]:
+            break
         for role in roles:
             command = [sys.executable, __file__, "--role", role]
             command += ["--blocks", str(max(2, options.blocks // options.processes))]
             command += ["--launches", str(options.launches)]
-            run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            run = subprocess.run(
+                command, stdout=subprocess.PIPE, text=True, check=True, timeout=options.seconds
+            )
             results[role].append(json.loads(run.stdout.splitlines()[-1]))
     return results
 
@@ -231,7 +255,7 @@ def measure_residue(options: argparse.Namespace) -> dict[str, object]:
     """What a launch costs more after a session than in a process that never had one."""
     if not torch.cuda.is_available():
         return {"name": "residue", "not_measured": "needs a GPU"}
-    results = in_processes(["fresh", "used"], options)
+    results = in_processes(["fresh", "used"], options, "residue")
     fresh, used = (
         [statistics.median(off for _, off in process) for process in results[role]]
         for role in ("fresh", "used")
@@ -246,7 +270,7 @@ def measure_torch(options: argparse.Namespace) -> list[dict[str, object]]:
     if not torch.cuda.is_available():
         rows.append({"name": names.pop("torch-cuda"), "not_measured": "needs a GPU"})
         names["torch-cpu"] = "torch.profiler CPU"
-    results = in_processes(list(names), options)
+    results = in_processes(list(names), options, "torch")
     for role, name in names.items():
         rows.append(figure(name, [tuple(pair) for process in results[role] for pair in process]))
     return rows
@@ -279,6 +303,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--blocks", type=int, default=20, help="pairs of blocks per row")
     parser.add_argument("--launches", type=int, default=5000, help="launches per block")
     parser.add_argument("--processes", type=int, default=5, help="processes per kind")
+    parser.add_argument("--seconds", type=float, default=130, help="time for all measurements")
     parser.add_argument("--role", choices=sorted(ROLES), help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -296,6 +321,7 @@ def main() -> None:
         "torch": torch.__version__,
         "python": platform.python_version(),
         "launches": options.launches,
+        "method": " ".join(__doc__.split("Method. ")[1].split()),
         # first, so that nothing this process does can slow the others
         "rows": [measure_residue(options), *measure_torch(options)],
     }
