@@ -59,15 +59,19 @@ correlate::stages stages_of(const traced_call& call) {
   return correlate::make_stages(call.mark.start, *call.op_begin, *call.op_end, call.launches);
 }
 
+void add_host_stage(const traced_call& call, const std::optional<own_cost>& own,
+                    std::string_view name, timestamp begin, timestamp end, stage_values& out) {
+  const auto raw = (end - begin).count();
+  out[name].raw.push_back(raw);
+  if (!own) return;
+  const auto less = raw - own_cost_between(call, *own, begin, end);
+  out[name].corrected.push_back(std::clamp<std::int64_t>(less, 0, std::max<std::int64_t>(raw, 0)));
+}
+
 void add_host_stages(const traced_call& call, const std::optional<own_cost>& own,
                      stage_values& out) {
   const auto add = [&](std::string_view name, timestamp begin, timestamp end) {
-    const auto raw = (end - begin).count();
-    out[name].raw.push_back(raw);
-    if (!own) return;
-    const auto less = raw - own_cost_between(call, *own, begin, end);
-    out[name].corrected.push_back(
-        std::clamp<std::int64_t>(less, 0, std::max<std::int64_t>(raw, 0)));
+    add_host_stage(call, own, name, begin, end, out);
   };
   add("python", call.mark.start, *call.op_begin);
   if (call.launches.empty()) {
@@ -81,9 +85,11 @@ void add_host_stages(const traced_call& call, const std::optional<own_cost>& own
   add("total", call.mark.start, *call.op_end);
 }
 
-void add_gpu_stages(const traced_call& call, stage_values& out) {
+void add_gpu_stages(const traced_call& call, const std::optional<own_cost>& own,
+                    stage_values& out) {
   if (!call.launches.empty()) {
-    out["launch_overhead"].raw.push_back((call.launches.front().end - call.mark.start).count());
+    const auto returned = call.launches.front().end;
+    add_host_stage(call, own, "launch_overhead", call.mark.start, returned, out);
   }
   for (std::size_t i = 0; i < call.activities.size(); ++i) {
     const auto& activity = call.activities[i];
@@ -138,7 +144,7 @@ void fill_stages(const std::vector<traced_call>& calls, const std::optional<own_
       add_host_stages(call, own, values);
       any_crossing = true;
     }
-    add_gpu_stages(call, values);
+    add_gpu_stages(call, own, values);
   }
   if (calls.empty()) {
     out.stages_why = "the capture has no timeline pass of it";

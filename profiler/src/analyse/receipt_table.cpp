@@ -2,6 +2,7 @@
 //
 // The receipt for a terminal: one block a size; contenders are columns, named by a letter; a
 // number's method stands at its row. Missing numbers are dashes, with the reasons below the block.
+// What matters most comes last, where a terminal stops: a line a size and contender.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <functional>
 
 #include "analyse/receipt.hpp"
+#include "analyse/receipt_overview.hpp"
 #include "analyse/text_layout.hpp"
 
 namespace opscope::analyse {
@@ -19,9 +21,7 @@ constexpr std::size_t column_width = 17;  ///< three contenders fit into 80 colu
 constexpr std::size_t stage_label_width = 8;
 constexpr std::string_view missing = "–";
 
-std::string letter(std::uint32_t index) {
-  return index < 26 ? std::string(1, static_cast<char>('A' + index)) : std::to_string(index);
-}
+std::string letter(std::uint32_t index) { return detail::contender_letter(index); }
 
 std::string repeated(std::string_view text, std::size_t count) {
   std::string out;
@@ -339,6 +339,10 @@ std::string to_table(const receipt& what, unsigned width) {
   const auto columns = std::max<std::size_t>(width, 80);
   auto out = heading(what, columns);
   for (const auto& cell : what.cells) out += '\n' + block(what, cell, columns).text();
+  if (const auto brief = detail::overview(what); !brief.empty()) {
+    const std::string title = "── in short ";
+    out += '\n' + title + repeated("─", columns - display_width(title)) + '\n' + brief;
+  }
   std::string notes;
   for (const auto& note : what.notes) notes += wrapped("note: " + note, columns, 6);
   const auto dropped = what.ledger.total(outcome::dropped);

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "analyse/receipt.hpp"
+
+namespace opscope::analyse::detail {
+
+/// What matters most, a line a size and contender, in 80 columns; how to read it below. Empty when
+/// nothing was measured.
+[[nodiscard]] std::string overview(const receipt& what);
+
+/// The letter that names a contender in tables.
+[[nodiscard]] std::string contender_letter(std::uint32_t index);
+
+}  // namespace opscope::analyse::detail
