@@ -61,6 +61,8 @@ def test_rows_are_the_launches_with_our_durations_and_queue(analysis: Any, expor
         if e["args"]["correlation"] in launches
     }
     assert len(frame) == len(work)
+    compared = "comparison" in trace.document["opscope"]["documents"]
+    assert not compared or len(frame) == len(launches) == len(trace.of("kernel"))
     for row in frame.itertuples():
         call, activity = launches[row.correlation], work[row.correlation]
         queue = nanoseconds(activity["ts"]) - nanoseconds(call["ts"]) - nanoseconds(call["dur"])

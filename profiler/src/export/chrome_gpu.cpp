@@ -111,8 +111,11 @@ void chrome_sink::own_gpu_arguments(const Row& row, const correlate::gpu_link& l
 
 void chrome_sink::on(const kernel& row, const correlate::gpu_link& link) {
   project_before(row.start, row.end);
-  trace_.begin_slice(category(row.kind), quoted(row.name), stream_track(row.device, row.stream),
-                     row.start, row.end, gpu_ends(row.correlation, row.start, link));
+  // What CUPTI itself runs to count is no kernel of the program: readers sum by category.
+  const bool own = (row.flags & kernel::profiler_own) != 0;
+  trace_.begin_slice(category(own ? record_kind::overhead : row.kind), quoted(row.name),
+                     stream_track(row.device, row.stream), row.start, row.end,
+                     gpu_ends(row.correlation, row.start, link));
   gpu_arguments(row, link);
   auto& text = trace_.text();
   const auto triple = [&text](std::string_view key, const std::uint32_t (&value)[3]) {
@@ -125,7 +128,7 @@ void chrome_sink::on(const kernel& row, const correlate::gpu_link& link) {
   text.raw(R"(,"shared memory":)")
       .integer(std::uint64_t{row.static_shared_bytes} + row.dynamic_shared_bytes);
   own_gpu_arguments(row, link);
-  if ((row.flags & kernel::profiler_own) != 0) text.raw(R"(,"profiler_own":true)");
+  if (own) text.raw(R"(,"profiler_own":true)");
   text.raw("}");
   trace_.finish();
   if (link.counters != nullptr) traffic_counters(row, *link.counters);

@@ -59,10 +59,9 @@ void chrome_sink::name_host() {
 }
 
 std::string chrome_sink::thread_name(thread_id thread) const {
-  const auto id = std::to_string(static_cast<std::uint32_t>(thread));
   const auto found = threads_.find(thread);
-  if (found == threads_.end() || found->second.empty()) return "thread " + id;
-  return "thread " + id + " (" + found->second + ")";
+  if (found != threads_.end() && !found->second.empty()) return found->second;
+  return "thread " + std::to_string(static_cast<std::uint32_t>(thread));
 }
 
 base_track chrome_sink::host_track(thread_id thread) {
@@ -73,7 +72,7 @@ base_track chrome_sink::host_track(thread_id thread) {
 
 base_track chrome_sink::side_track(thread_id thread) {
   return {{facts_.pid, static_cast<std::int64_t>(thread) + side_step}, lane_step, [this, thread] {
-            return thread_name(thread) + " (overhead)";
+            return "overhead, " + thread_name(thread);
           }};
 }
 
@@ -277,7 +276,11 @@ void chrome_sink::on(const overhead& row) {
   project_before(row.start, row.end);
   trace_.begin_slice(category(row.kind), quoted(row.name), side_track(row.thread), row.start,
                      row.end);
-  trace_.text().raw(R"("correlation":)").integer(static_cast<std::uint32_t>(row.correlation));
+  // Under our own key: readers pair whatever has a `correlation` with a kernel.
+  trace_.text()
+      .raw(R"("opscope":{"correlation":)")
+      .integer(static_cast<std::uint32_t>(row.correlation))
+      .raw("}");
   trace_.finish();
 }
 

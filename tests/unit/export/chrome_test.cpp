@@ -91,7 +91,7 @@ TEST_F(chrome, slices_of_a_track_never_cross) {
 TEST_F(chrome, crossing_slices_get_a_track_named_after_their_thread) {
   bool found = false;
   for (const auto& event : events("name", "thread_name")) {
-    found = found || event["args"]["name"] == "thread 4242 (python) (overlap 1)";
+    found = found || event["args"]["name"] == "python (overlap 1)";
   }
   EXPECT_TRUE(found);
   EXPECT_NE(events("name", "crossing").at(0)["tid"], 4242);
