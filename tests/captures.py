@@ -9,7 +9,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-RECORDED = sorted((Path(__file__).parent / "golden/captures").glob("*.opscope"))
+_TESTS = Path(__file__).parent
+# The one that the package ships, shown by the demo where there is no GPU.
+DEMO = _TESTS.parent / "profiler/python/opscope/data/h200-gelu.opscope"
+RECORDED = [*sorted((_TESTS / "golden/captures").glob("*.opscope")), DEMO]
 SYNTHETIC = "synthetic"
 NAMES = [SYNTHETIC, *(path.stem for path in RECORDED)]
 

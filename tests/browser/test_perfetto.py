@@ -104,6 +104,28 @@ def test_arrows_lead_from_every_op_kernel_back_to_python(loaded: Loaded) -> None
         assert any(kind.startswith("cuda_") for kind in way), way
 
 
+def test_every_kernel_of_a_comparison_leads_back_to_its_python_call(loaded: Loaded) -> None:
+    """Kernel <- launch <- op <- Python, an arrow each, on two tracks: none left out."""
+    if "gelu" not in loaded.name:
+        pytest.skip("no comparison")
+    chains = loaded.perfetto.query(
+        "select kernel.id as kernel, op.name as op, python.name as python "
+        "from slice kernel "
+        "join flow f1 on f1.slice_in = kernel.id join slice api on api.id = f1.slice_out "
+        "join flow f2 on f2.slice_in = api.id join slice op on op.id = f2.slice_out "
+        "join flow f3 on f3.slice_in = op.id join slice python on python.id = f3.slice_out "
+        "where kernel.category = 'kernel' and api.category = 'cuda_runtime' "
+        "and op.category = 'cpu_op' and python.category = 'python_function' "
+        "and api.track_id = op.track_id and op.track_id = python.track_id "
+        "and kernel.track_id != api.track_id"
+    )
+    kernels = loaded.trace.of("kernel")
+    assert len(chains) == len(kernels), "a kernel has one chain"
+    assert len({row["kernel"] for row in chains}) == len(kernels)
+    written = Counter(e["args"]["opscope"]["op"] for e in kernels)
+    assert Counter(row["op"] for row in chains) == written
+
+
 def test_arrows_of_forward_ops_begin_in_python(loaded: Loaded) -> None:
     """An op that a Python call began has an arrow from a Python slice of its own thread."""
     called = sum(
