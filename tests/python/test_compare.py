@@ -148,6 +148,55 @@ def test_an_exception_of_a_candidate_passes_and_a_profile_can_follow() -> None:
     assert p.verify()["verdict"] == "complete"
 
 
+def waits_for_the_gpu(x: torch.Tensor) -> torch.Tensor:
+    """Draws, then copies to the host: the second ends a capture with an error."""
+    drawn = torch.rand_like(x)
+    float(drawn[0])
+    return gelu(x)
+
+
+def leaves_a_stream_behind(x: torch.Tensor) -> torch.Tensor:
+    """Forks to another stream, and joins it unless that is captured."""
+    here, there = torch.cuda.current_stream(), torch.cuda.Stream()
+    there.wait_stream(here)
+    with torch.cuda.stream(there):
+        result = gelu(x)
+    if torch.cuda.is_current_stream_capturing():
+        return gelu(x)
+    here.wait_stream(there)
+    return result
+
+
+def raises_while_captured(x: torch.Tensor) -> torch.Tensor:
+    if torch.cuda.is_current_stream_capturing():
+        raise RuntimeError("not in a graph")
+    return gelu(x)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "candidate", [waits_for_the_gpu, leaves_a_stream_behind, raises_while_captured]
+)
+def test_a_call_that_no_graph_can_hold_leaves_torch_as_it_was(
+    candidate: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    x = torch.randn(1 << 20, device="cuda")
+    reserved = []
+    for _ in range(2):
+        replay = contender(compare(candidate, inputs=x), 1)["graph_replay"]
+        assert replay["median_ns"] is None
+        assert replay["not_measured"]
+        torch.cuda.empty_cache()
+        reserved.append(torch.cuda.memory_reserved())
+    assert reserved[0] == reserved[1], "a capture's memory pool was kept"
+    torch.rand(8, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        drawn = torch.rand(8, device="cuda")
+    graph.replay()
+    assert float(drawn.sum()) > 0
+
+
 def test_a_comparison_inside_a_profile_is_refused() -> None:
     with opscope.profile(), pytest.raises(opscope.Error, match="profile is on"):
         compare(gelu)

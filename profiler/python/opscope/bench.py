@@ -140,10 +140,10 @@ def _measure(arguments: argparse.Namespace) -> int:
     from opscope._receipt import refuse_existing
 
     extra = _setup(arguments.setup)
-    import torch
-
     baseline = resolve(arguments.against, extra)
     candidate = resolve(arguments.candidate, extra)
+    import torch
+
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cpu":
         print("opscope: no GPU: measuring on the CPU, host time only", file=sys.stderr)

@@ -4,6 +4,7 @@
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -144,6 +145,24 @@ def test_many_threads_agree_with_one() -> None:
     whole = ops.gelu(x)
     parts = torch.cat([ops.gelu(part) for part in x.split(1000)])
     assert torch.equal(whole, parts)
+
+
+def share_of_other_threads(elements: int, calls: int) -> float:
+    """Processor time of the threads that a call starts, as a share of the caller's."""
+    x = torch.randn(elements)
+    ops.gelu(x)
+    time.sleep(0.1)  # threads that wait for more work give up spinning
+    everybody, own = time.process_time(), time.thread_time()
+    for _ in range(calls):
+        ops.gelu(x)
+    own = time.thread_time() - own
+    return (time.process_time() - everybody - own) / own
+
+
+@pytest.mark.skipif(torch.get_num_threads() < 2, reason="torch uses one thread here")
+def test_large_tensors_use_torchs_threads_and_small_ones_do_not() -> None:
+    assert share_of_other_threads(1024, calls=10_000) < 0.1
+    assert share_of_other_threads(1 << 22, calls=20) > 0.3
 
 
 LOAD_TWICE = """
