@@ -65,6 +65,7 @@ def profile(
     """
     command = [program(), "--csv", "--page", "raw", "--print-units", "base", "--log-file", str(log)]
     command += ["--clock-control", "none", "--cache-control", "none"]
+    command += ["--print-kernel-base", "demangled"]
     command += ["--metrics", ",".join(metrics), *options]
     command += [sys.executable, str(SUBJECTS), subject]
     print("$", " ".join(command), flush=True)
@@ -77,7 +78,10 @@ def profile(
             pytest.skip(f"Nsight Compute cannot read counters here: {line.strip()}")
     print(done.stdout[-2000:], done.stderr[-2000:])
     assert done.returncode == 0, everything[-4000:]
-    return read(said, metrics)
+    kernels = read(said, metrics)
+    if not kernels:
+        print(said[-3000:])
+    return kernels
 
 
 def run(command: list[str], timeout: float) -> subprocess.CompletedProcess[str]:
