@@ -38,7 +38,10 @@ def session_resume() -> None: ...
 def session_flush() -> None: ...
 def session_path() -> str: ...
 def recording() -> bool:
-    """Is a session on (paused or not)?"""
+    """Has this process a session (paused or not)?"""
+
+def attach_ops() -> None:
+    """Records ops from here on, when torch came after the session's start."""
 
 def now() -> int:
     """Nanoseconds on the session's clock."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from opscope import _core
+from opscope import _core, _late_torch
 from opscope._capture import Capture
 from opscope._errors import Error
 from opscope._schedule import Action, Schedule
@@ -44,6 +44,11 @@ def _count(name: str, value: object) -> int:
     if value < 0:
         raise ValueError(f"profile: {name} must not be negative, got {value}")
     return value
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # and not a forked child that ends
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _writable(path: Path, force: bool) -> None:
@@ -116,12 +121,13 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
         }
         if path is None:
             folder = tempfile.mkdtemp(prefix="opscope-")
-            weakref.finalize(self, shutil.rmtree, folder, True)
+            weakref.finalize(self, _remove, folder, os.getpid())
             self._output = Path(folder) / "profile.opscope"
         else:
             self._output = Path(path).absolute()
             _writable(self._output, force)
         self._path = None
+        self._owner = os.getpid()
         self._force = force
         self._strict = strict
         self._schedule = schedule
@@ -184,6 +190,8 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
             self._begin_step()
 
     def _start(self) -> None:
+        if os.getpid() != self._owner:  # a forked child does not write its parent's windows
+            return
         output = self._output
         if self._windows:
             output = output.with_name(f"{output.stem}.{self._windows + 1}{output.suffix}")
@@ -198,6 +206,7 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
             return
         self._open = True
         self._recorded = False
+        _late_torch.watch()
 
     def _begin_step(self) -> None:
         self._step_start = _core.now() if self._open else None
@@ -213,6 +222,9 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
             return
         self._open = False
         self._step_start = None
+        _late_torch.stop()
+        if not _core.recording():  # in a forked child, or after the interpreter's end
+            return
         _core.session_stop()
         path = Path(_core.session_path())
         if self._recorded:
@@ -222,9 +234,9 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
             path.unlink(missing_ok=True)
 
     def _finish_window(self) -> None:
-        recorded = self._recorded
+        windows = self._windows
         self._close()
-        if recorded and self._on_trace_ready is not None:
+        if self._windows > windows and self._on_trace_ready is not None:
             self._on_trace_ready(self)
 
 

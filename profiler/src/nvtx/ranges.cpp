@@ -32,6 +32,7 @@ struct recording_period {
   std::uint32_t last_epoch = 0;  ///< written by starts only
 };
 recording_period period;
+std::atomic<std::uint64_t> received_marks{0};
 
 struct thread_ranges {
   void adopt() noexcept {
@@ -293,6 +294,7 @@ void end(nvtxRangeId_t id) noexcept {
 
 template <typename Text>
 void mark(nvtxDomainHandle_t where, const Text* text) noexcept {
+  received_marks.fetch_add(1, std::memory_order_relaxed);
   const std::uint32_t epoch = period.epoch.load(std::memory_order_acquire);
   if (epoch == 0) return;
   open_range instant;
@@ -300,6 +302,8 @@ void mark(nvtxDomainHandle_t where, const Text* text) noexcept {
   if (instant.epoch == epoch)
     write(instant, epoch, instant.start_ns, opscope::range::mark, instant.thread);
 }
+
+std::uint64_t marks_received() noexcept { return received_marks.load(std::memory_order_relaxed); }
 
 template int push(nvtxDomainHandle_t, const char*) noexcept;
 template int push(nvtxDomainHandle_t, const wchar_t*) noexcept;

@@ -49,6 +49,9 @@ void end(nvtxRangeId_t id) noexcept;
 template <typename Text>
 void mark(nvtxDomainHandle_t where, const Text* text) noexcept;
 
+/// Marks since the library was loaded, recorded or not.
+[[nodiscard]] std::uint64_t marks_received() noexcept;
+
 /// Starts and stops with the session; what is open at the stop is written, flagged.
 [[nodiscard]] const opscope_layer& layer() noexcept;
 

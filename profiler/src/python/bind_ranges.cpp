@@ -8,7 +8,6 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <bit>
-#include <cstdlib>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -103,16 +102,6 @@ nvtxEventAttributes_t attributes(domain_names& where, const request& wanted) {
     event.message.ascii = wanted.name.c_str();
   }
   return event;
-}
-
-/// Does opscope's own library receive NVTX in this process?
-bool injection_is_ours() {
-  static const bool ours = [] {
-    constexpr std::string_view library = "libopscope-nvtx.so";
-    const char* path = std::getenv("NVTX_INJECTION64_PATH");
-    return path != nullptr && std::string_view{path}.ends_with(library);
-  }();
-  return ours;
 }
 
 /// A range that this module writes itself.

@@ -6,7 +6,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <optional>
 #include <string>
 
@@ -23,7 +25,17 @@ namespace opscope::python {
 namespace {
 
 constexpr std::size_t message_capacity = 1024;
-bool session_on = false;  // under the GIL
+
+/// This process's session, under the GIL.
+struct own_session {
+  bool on = false;
+  pid_t owner = 0;  ///< a forked child inherits the rest, not the session
+  bool wants_ops = false;
+  bool has_ops = false;
+};
+own_session session;
+
+bool session_is_ours() noexcept { return session.on && session.owner == ::getpid(); }
 
 opscope_name name_of(const std::string& text) noexcept {
   return {text.data(), static_cast<std::uint32_t>(text.size()), 0};
@@ -78,9 +90,11 @@ opscope_session_options options_of(const session_request& request) {
 
 void start(const session_request& request) {
   const opscope_runtime& core = runtime();
-  std::optional<std::string> missing;
-  if (request.ops && torch_is_imported()) missing = load_observer();
+  const bool torch = torch_is_imported();
+  const auto missing = request.ops && torch ? load_observer() : std::nullopt;
+  const auto unseen = request.nvtx ? unseen_ranges() : std::nullopt;
   if (missing && request.strict) throw error("cannot profile: " + *missing);
+  if (unseen && request.strict) throw error("cannot profile: " + *unseen);
   const opscope_session_options options = options_of(request);
   char why[message_capacity] = "";
   int failed = 0;
@@ -89,20 +103,44 @@ void start(const session_request& request) {
     failed = core.session_start(&options, why, sizeof why);
   }
   if (failed != 0) throw error(std::string{"cannot profile: "} + why);
-  session_on = true;
+  session = {true, ::getpid(), request.ops, torch};
   if (missing) core.warn(missing->c_str());
+  if (unseen) core.warn(unseen->c_str());
+}
+
+/// For a torch that came after the start.
+void attach_ops() {
+  if (!session_is_ours() || !session.wants_ops || session.has_ops) return;
+  session.has_ops = true;
+  if (const auto missing = load_observer()) runtime().warn(missing->c_str());
 }
 
 void stop() {
   const opscope_runtime& core = runtime();
   char why[message_capacity] = "";
   int failed = 0;
-  session_on = false;
+  const bool inherited = session.on && !session_is_ours();
+  session.on = false;
+  if (inherited) return;
+  if (session.wants_ops && !session.has_ops && torch_is_imported()) {
+    core.warn(
+        "ops are not recorded: torch was imported after the session had started (import it first)");
+  }
   {
     const nb::gil_scoped_release released;
     failed = core.session_stop(why, sizeof why);
   }
   if (failed != 0) throw error(std::string{"cannot finish the capture: "} + why);
+}
+
+/// The interpreter ends: afterwards its frames could not be read any more.
+void stop_at_exit() {
+  if (!session_is_ours()) return;
+  try {
+    stop();
+  } catch (const error& failed) {
+    std::fprintf(stderr, "opscope: warning: %s\n", failed.what());
+  }
 }
 
 void step_range(const std::string& name, std::uint64_t start_ns, std::uint64_t end_ns) {
@@ -211,12 +249,15 @@ void bind_session(nb::module_& module) {
   module.def(
       "session_path", [] { return std::string{runtime().session_path()}; },
       "Path of the current or last capture.");
-  module.def("recording", [] { return session_on; }, "Is a session on (paused or not)?");
+  module.def("recording", &session_is_ours, "Has this process a session (paused or not)?");
+  module.def("attach_ops", &attach_ops,
+             "Records ops from here on, when torch came after the session's start.");
   module.def(
       "cupti_touched", [] { return runtime().cupti_touched() != 0; },
       "Was CUPTI ever used in this process?");
   module.def("machine_json", &machine, "What this machine can record, as JSON.");
   bind_marks(module);
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&stop_at_exit));
   if (const opscope_runtime* core = client::runtime()) core->register_layer(&tracer_layer());
 }
 

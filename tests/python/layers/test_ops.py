@@ -2,7 +2,17 @@
 """The op observer: dispatcher ops as the collector gets them, on the CPU."""
 
 import pytest
-from layer_events import BACKWARD, C_CALL, COUNTED, HAS_BYTES, LIBRARY, MODULE_CALL, OUTERMOST, Run
+from layer_events import (
+    BACKWARD,
+    C_CALL,
+    COUNTED,
+    HAS_BYTES,
+    LIBRARY,
+    MODULE_CALL,
+    OUTERMOST,
+    SKIPPED,
+    Run,
+)
 
 pytest.importorskip("torch")
 
@@ -279,6 +289,22 @@ stop()
 """
     )
     assert events.of("op", "aten::gelu")
+    skipped = [e["record"] for e in events.of("account") if e["outcome"] == SKIPPED]
+    assert {"input_shapes", "op_bytes"} <= set(skipped)
+
+
+def test_more_arguments_than_there_is_room_for_are_counted(run: Run) -> None:
+    events = run(
+        SETUP
+        + """
+x = torch.ones(1)
+start(shapes=True); torch.cat([x] * 3000); torch.cat([x] * 3); stop()
+"""
+    )
+    many, few = events.of("op", "aten::cat")
+    assert many["arguments"] is None and len(few["arguments"]) == 5
+    skipped = [e["record"] for e in events.of("account") if e["outcome"] == SKIPPED]
+    assert skipped == ["input_shapes"]
 
 
 def test_a_session_inside_an_op_closes_what_is_open(run: Run) -> None:
