@@ -5,12 +5,15 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "collect/runtime.h"
 #include "commands.hpp"
 #include "process.hpp"
+#include "text_rows.hpp"
 
 namespace opscope::cli {
 namespace {
@@ -114,13 +117,44 @@ bool blocks(const json& capability) {
   return capability["name"] == "collector" && capability["available"] == false;
 }
 
-void print_table(const json& list) {
+text_rows rows_of(const json& list) {
+  text_rows out{{"name", "available", "why", "fix"}, {}};
   for (const auto& entry : list) {
-    const bool available = entry.value("available", false);
-    std::cout << fmt::format("{:<10} {:<4} {}\n", entry.value("name", ""), available ? "yes" : "no",
-                             entry.value("why", ""));
+    out.rows.push_back({entry.value("name", ""), entry.value("available", false) ? "yes" : "no",
+                        entry.value("why", ""), entry.value("fix", "")});
+  }
+  return out;
+}
+
+bool available(const json& list, std::string_view name) {
+  return std::ranges::any_of(list, [name](const json& entry) {
+    return entry.value("name", "") == name && entry.value("available", false);
+  });
+}
+
+std::string verdict_text(const json& list) {
+  if (!available(list, "collector")) return "blocked: nothing can be recorded here";
+  if (!available(list, "activity")) {
+    return "ready, without the GPU: Python frames, ops and ranges are recorded";
+  }
+  return available(list, "counters") ? "ready" : "ready, without DRAM bytes by counters";
+}
+
+/// One cause may take several parts away: it is told once.
+void print_table(const json& list) {
+  std::cout << "verdict: " << verdict_text(list) << "\n\n";
+  std::map<std::string, std::string> told;
+  for (const auto& entry : list) {
+    const auto part = entry.value("name", "");
+    const auto why = entry.value("why", "");
     const auto fix = entry.value("fix", "");
-    if (!available && !fix.empty()) std::cout << fmt::format("{:<15} -> {}\n", "", fix);
+    if (entry.value("available", false)) {
+      std::cout << fmt::format("{:<10} yes  {}\n", part, why);
+      continue;
+    }
+    const auto [first, fresh] = told.emplace(why + fix, part);
+    std::cout << fmt::format("{:<10} no   {}\n", part, fresh ? why : "as for " + first->second);
+    if (fresh && !fix.empty()) std::cout << fmt::format("{:<15} -> {}\n", "", fix);
   }
 }
 
@@ -135,6 +169,10 @@ status run(const doctor_command& command) {
                                   {"verdict", blocked ? "blocked" : "ready"},
                                   {"capabilities", list}};
     std::cout << report.dump(2, ' ', false, json::error_handler_t::replace) << '\n';
+  } else if (command.format == "csv") {
+    std::cout << to_csv(rows_of(list));
+  } else if (command.format == "markdown") {
+    std::cout << to_markdown(rows_of(list));
   } else {
     print_table(list);
   }
@@ -142,7 +180,16 @@ status run(const doctor_command& command) {
 }
 
 void run_python(const std::string& module, const std::vector<std::string>& arguments) {
-  std::vector<std::string> command{python_interpreter(), "-m", "opscope." + module};
+  const auto python = python_interpreter();
+  constexpr const char* probe =
+      "import importlib.util as u; print('yes' if u.find_spec('opscope') else 'no')";
+  if (output_of({python, "-c", probe}).starts_with("no")) {
+    throw failure(status::machine,
+                  fmt::format("{}: {} has no opscope (pip install it there, or set OPSCOPE_PYTHON "
+                              "to a Python that has it)",
+                              module, python));
+  }
+  std::vector<std::string> command{python, "-m", "opscope." + module};
   command.insert(command.end(), arguments.begin(), arguments.end());
   std::cout.flush();
   replace_by(command);

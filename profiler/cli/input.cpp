@@ -35,6 +35,12 @@ bool looks_like_chrome_trace(const std::filesystem::path& path) {
   throw failure(status::file, fmt::format("read {}: {}", file, why));
 }
 
+/// The reader's reason; the path in front of it stands in our own line.
+std::string without_path(const std::string& message) {
+  const auto behind = message.find("': ");
+  return behind == std::string::npos ? message : message.substr(behind + 3);
+}
+
 void check_readable(const std::string& file, const std::filesystem::path& path) {
   std::error_code unknown;
   if (std::filesystem::is_directory(path, unknown)) {
@@ -63,7 +69,10 @@ capture::capture open_file(const std::string& file, const std::filesystem::path&
       refuse(file, "not an opscope capture but a Chrome trace (give a .opscope file)");
     }
     const auto& error = opened.error();
-    const auto& text = error.message;
+    const auto text = without_path(error.message);
+    if (text.starts_with("not an opscope capture")) {
+      refuse(file, "not an opscope capture (give a .opscope file)");
+    }
     refuse(file, text.ends_with(')')
                      ? text
                      : fmt::format("{} at byte {} (give a .opscope file)", text, error.offset));

@@ -2,6 +2,7 @@
 //
 // The opscope program: what each command takes, and what its failure ends with.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <exception>
 #include <functional>
 #include <iostream>
@@ -14,6 +15,9 @@
 namespace opscope::cli {
 namespace {
 
+constexpr std::size_t help_column = 30;  ///< where the help of an option begins
+constexpr std::size_t help_width = 80 - help_column;
+
 /// One line, whatever was thrown.
 int report(status code, const std::string& line) {
   std::cerr << "opscope: error: " << line << '\n';
@@ -21,16 +25,36 @@ int report(status code, const std::string& line) {
 }
 
 void take_file(CLI::App& command, std::string& file) {
-  command.add_option("FILE", file, "a .opscope capture, or - for standard input")->required();
+  command.add_option("FILE", file, "a .opscope capture, or - for standard input")
+      ->required()
+      ->type_name("");
 }
 
-void take_format(CLI::App& command, std::string& format, const std::vector<std::string>& known) {
+/// "a|b|c", as help shows a choice.
+std::string joined(const std::vector<std::string>& choices) {
   std::string all;
-  for (const auto& name : known) all += (all.empty() ? "" : "|") + name;
-  command.add_option("--format", format, all)
-      ->check(CLI::IsMember(known))
-      ->type_name("FORMAT")
-      ->capture_default_str();
+  for (const auto& choice : choices) all += (all.empty() ? "" : "|") + choice;
+  return all;
+}
+
+void take_choice(CLI::App& command, const std::string& option, std::string& chosen,
+                 const std::vector<std::string>& known) {
+  const auto one_of = [known](const std::string& given) {
+    return std::ranges::find(known, given) != known.end()
+               ? std::string{}
+               : given + " is not one of " + joined(known);
+  };
+  auto shown = joined(known) + (chosen.empty() ? "" : " (" + chosen + ")");
+  if (const auto middle = shown.find('|', shown.size() / 2); shown.size() > help_width) {
+    shown.insert(middle + 1, "\n");
+  }
+  command.add_option(option, chosen, shown)
+      ->check(CLI::Validator(one_of, ""))
+      ->type_name(option == "--by" ? "GROUP" : "FORMAT");
+}
+
+void take_format(CLI::App& command, std::string& format) {
+  take_choice(command, "--format", format, {"table", "json", "csv", "markdown"});
 }
 
 void take_strict(CLI::App& command, bool& strict) {
@@ -42,9 +66,9 @@ class program {
   program() {
     app_.set_version_flag("--version", std::string{"opscope "} + OPSCOPE_VERSION);
     app_.require_subcommand(1);
-    app_.get_formatter()->column_width(30);
-    add_python("demo", "measure a custom GELU against the builtin, and show the receipt");
-    add_python("bench", "the same receipt for your own op: CANDIDATE --against BASELINE");
+    app_.get_formatter()->column_width(help_column);
+    add_python("demo", "measure a custom GELU against the builtin");
+    add_python("bench", "the same for your op: CANDIDATE --against BASELINE");
     add_summary();
     add_export();
     add_verify();
@@ -64,12 +88,23 @@ class program {
     } catch (const CLI::CallForVersion& version) {
       return app_.exit(version, std::cout, std::cerr);
     } catch (const CLI::ParseError& wrong) {
-      return report(status::usage, std::string{wrong.what()} + " (see opscope --help)");
+      return report(status::usage, wrong_usage(argc > 1 ? argv[1] : "", wrong.what()));
     }
     return static_cast<int>(chosen_());
   }
 
  private:
+  /// What is wrong with the arguments, and whose help tells the right ones.
+  [[nodiscard]] std::string wrong_usage(const std::string& first, const std::string& why) const {
+    if (first.empty()) return "usage: no command was given (see opscope --help)";
+    const auto is_first = [&](const CLI::App* command) { return command->check_name(first); };
+    if (std::ranges::any_of(app_.get_subcommands({}), is_first)) {
+      return first + ": " + why + " (see opscope " + first + " --help)";
+    }
+    if (first.starts_with('-')) return "usage: " + why + " (see opscope --help)";
+    return "usage: there is no command " + first + " (see opscope --help)";
+  }
+
   template <typename Command>
   CLI::App* add(const std::string& name, const std::string& help, Command*& command) {
     auto owned = std::make_shared<Command>();
@@ -90,39 +125,32 @@ class program {
     take_file(*parser, command->file);
     auto& options = command->options;
     const std::vector<std::string> groupings(analyse::groupings.begin(), analyse::groupings.end());
-    std::string all;
-    for (const auto& name : groupings) all += (all.empty() ? "" : "|") + name;
-    parser->add_option("--by", options.by, all)
-        ->check(CLI::IsMember(groupings))
-        ->type_name("GROUP")
-        ->capture_default_str();
+    take_choice(*parser, "--by", options.by, groupings);
     parser->add_flag("--group-by-shape", options.group_by_shape, "a row a set of input shapes");
     parser->add_option("--top", options.top, "rows to keep (all)")->type_name("N");
     parser->add_option("--sort", options.sort, "column to sort by")->type_name("KEY");
     parser->add_flag("--full", options.full, "all columns, whole names");
-    take_format(*parser, command->format, {"table", "json", "csv", "markdown"});
+    take_format(*parser, command->format);
     take_strict(*parser, command->strict);
   }
 
   void add_export() {
     export_command* command = nullptr;
-    auto* parser = add("export", "write a capture as a Chrome trace for Perfetto", command);
+    auto* parser = add("export", "write a Chrome trace, which Perfetto opens", command);
     take_file(*parser, command->file);
     parser->add_option("-o,--output", command->output, "OUT.json, OUT.json.gz, or - with --to")
         ->required()
         ->type_name("OUT");
-    parser->add_option("--to", command->to, "chrome")
-        ->check(CLI::IsMember(std::vector<std::string>{"chrome"}))
-        ->type_name("KIND");
+    take_choice(*parser, "--to", command->to, {"chrome"});
     parser->add_flag("--force", command->force, "replace OUT");
     take_strict(*parser, command->strict);
   }
 
   void add_verify() {
     verify_command* command = nullptr;
-    auto* parser = add("verify", "what a capture holds and what it lost; 1 for a loss", command);
+    auto* parser = add("verify", "what a capture holds and lost (exit 1 for a loss)", command);
     take_file(*parser, command->file);
-    take_format(*parser, command->format, {"table", "json"});
+    take_format(*parser, command->format);
     take_strict(*parser, command->strict);
   }
 
@@ -130,8 +158,8 @@ class program {
 
   void add_doctor() {
     doctor_command* command = nullptr;
-    auto* parser = add("doctor", "what this machine can record, and how to mend the rest", command);
-    take_format(*parser, command->format, {"table", "json"});
+    auto* parser = add("doctor", "what this machine can record; how to mend the rest", command);
+    take_format(*parser, command->format);
   }
 
   CLI::App app_{"opscope shows an op's whole way from the Python call to the DRAM byte", "opscope"};
@@ -142,11 +170,12 @@ class program {
 #ifdef OPSCOPE_HAS_VIEWER
 void program::add_view() {
   view_command* command = nullptr;
-  auto* parser = add("view", "open a capture in the Perfetto UI, served on loopback", command);
+  auto* parser = add("view", "open a capture in the Perfetto UI, offline", command);
   take_file(*parser, command->file);
   constexpr unsigned largest_port = 65535;
+  auto in_range = CLI::Range(0U, largest_port);
   parser->add_option("--port", command->port, "port to listen on (any)")
-      ->check(CLI::Range(0U, largest_port))
+      ->check(in_range.description(""))
       ->type_name("P");
   parser->add_flag("--no-browser", command->no_browser, "print the address only");
   take_strict(*parser, command->strict);

@@ -10,6 +10,7 @@
 #include "commands.hpp"
 #include "export/count.hpp"
 #include "input.hpp"
+#include "text_rows.hpp"
 
 namespace opscope::cli {
 namespace {
@@ -32,6 +33,36 @@ std::string formatted(const analyse::summary& table, const std::string& format) 
   return analyse::to_table(table, output_width());
 }
 
+/// A row a category of the export, a ledger entry and a problem.
+text_rows rows_of(const analyse::verification& report) {
+  text_rows out{{"kind", "name", "count", "duration_ns", "detail"}, {}};
+  out.rows.push_back({"verdict", std::string{name(report.verdict)}, "", "", ""});
+  if (report.exported) {
+    for (const auto& [name, category] : report.exported->by_category) {
+      out.rows.push_back({"category", name, std::to_string(category.count),
+                          std::to_string(category.duration_ns), ""});
+    }
+  }
+  for (const auto what : outcomes) {
+    for (const auto& [record, count] : report.ledger.of(what)) {
+      out.rows.push_back({std::string{name(what)}, record, std::to_string(count), "", ""});
+    }
+  }
+  for (const auto& found : report.problems) {
+    const bool lost = found.weight == analyse::problem::severity::loss;
+    out.rows.push_back(
+        {lost ? "loss" : "info", found.kind, std::to_string(found.count), "", found.detail});
+  }
+  return out;
+}
+
+std::string formatted(const analyse::verification& report, const std::string& format) {
+  if (format == "json") return analyse::to_json(report);
+  if (format == "csv") return to_csv(rows_of(report));
+  if (format == "markdown") return to_markdown(rows_of(report));
+  return analyse::to_table(report);
+}
+
 void print(const std::string& text) {
   std::cout << text;
   if (!text.ends_with('\n')) std::cout << '\n';
@@ -48,7 +79,7 @@ status run(const summary_command& command) {
 status run(const verify_command& command) {
   const auto source = open_capture(command.file, command.strict);
   const auto report = exporter::verify(source);
-  print(command.format == "json" ? analyse::to_json(report) : analyse::to_table(report));
+  print(formatted(report, command.format));
   return report.verdict == analyse::integrity::complete ? status::done : status::no;
 }
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import re
 import subprocess
@@ -70,10 +71,38 @@ def test_help_and_version_are_data(opscope: Program) -> None:
 )
 def test_wrong_usage_is_2(opscope: Program, arguments: list[str]) -> None:
     done = opscope(*arguments)
-    assert done.returncode == 2
-    assert done.stdout == b""
-    assert done.stderr.startswith(b"opscope: error: ")
-    assert done.stderr.count(b"\n") == 1
+    assert "--help" in refused(done, 2)
+
+
+def test_wrong_usage_of_the_python_commands_is_one_line_too(root: Path) -> None:
+    for module in ("demo", "bench"):
+        command = [sys.executable, "-m", f"opscope.{module}", "--colour"]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=120)
+        assert f"opscope {module} --help" in refused(done, 2)
+
+
+def test_help_fits_a_terminal(opscope: Program) -> None:
+    for command in ("", "summary", "export", "verify", "view", "doctor"):
+        shown = opscope(*filter(None, [command]), "--help").stdout.decode()
+        assert max(map(len, shown.splitlines())) <= 80, command
+
+
+@pytest.mark.parametrize("command", ["verify", "doctor"])
+def test_reports_come_as_rows_too(opscope: Program, capture: Path, command: str) -> None:
+    arguments = [command, *([capture] if command == "verify" else [])]
+    lines = opscope(*arguments, "--format", "csv").stdout.decode().splitlines()
+    table = list(csv.reader(lines))
+    assert len({len(row) for row in table}) == 1, "rows are equally long"
+    assert len(table) > 5
+    markdown = opscope(*arguments, "--format", "markdown").stdout.decode().splitlines()
+    assert len(markdown) == len(table) + 1
+    assert set(markdown[1]) == set("| -")
+
+
+def test_demo_in_a_python_without_opscope_says_what_to_do(opscope_program: str) -> None:
+    bare = {"OPSCOPE_PYTHON": sys.executable, "PATH": "/usr/bin"}
+    done = subprocess.run([opscope_program, "demo"], env=bare, capture_output=True, check=False)
+    assert "OPSCOPE_PYTHON" in refused(done, 4)
 
 
 def test_unknown_sort_key_names_the_known_ones(opscope: Program, capture: Path) -> None:

@@ -11,6 +11,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opscope._arguments import Parser
 from opscope._errors import Error
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _make_tensor(spec: str, device: str) -> "torch.Tensor":
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="opscope bench",
         description="Measure a callable against another: correctness, host and device time, the "
         "boundary's stages, DRAM bytes.",
@@ -182,6 +183,9 @@ def report(failure: BaseException, strict: bool) -> int:
     """
     if isinstance(failure, UsageError):
         text, status = str(failure), 2
+    elif isinstance(failure, OSError) and failure.filename:
+        why = failure.strerror or type(failure).__name__
+        text, status = f"open {failure.filename}: {why} (choose another path)", 3
     elif isinstance(failure, (Error, OSError)):
         text = str(failure)
         status = 4 if strict and text.startswith("compare: cannot record") else 3

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opscope._arguments import Parser
 from opscope._errors import Error
 from opscope.bench import report
 
@@ -85,25 +86,26 @@ def measure(folder: Path, force: bool, strict: bool) -> "Receipt":
     return run(contenders(device), cells(device), settings)
 
 
-def replay(folder: Path | None, force: bool) -> bool:
+def replay(folder: Path, force: bool) -> bool:
     """Shows the recorded capture through the same analyses; False when there is none."""
-    from opscope._receipt import Receipt
+    from opscope._receipt import Receipt, refuse_existing
 
     if not _RECORDED.is_file():
         print(f"opscope: no recorded GPU capture in this build ({_RECORDED.name})", file=sys.stderr)
         return False
+    written = [folder / f"gelu-recorded.{kind}.json" for kind in ("trace", "receipt")]
+    refuse_existing(written, force)
     receipt = Receipt(_RECORDED)
     document: dict[str, Any] = receipt.to_dict()
     print(f"\nRecorded earlier on {document.get('device', 'a GPU')}, not measured now:\n")
     print(receipt)
-    if folder is not None:
-        receipt.export(folder / "gelu-recorded.trace.json", force=force)
-        receipt.save(folder / "gelu-recorded.receipt.json", force=force)
+    receipt.export(written[0], force=force)
+    receipt.save(written[1], force=force)
     return True
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="opscope demo",
         description="Measure a custom GELU op against the builtin, from the Python call to the "
         "DRAM byte. Without a GPU: the CPU ops live, and a capture recorded on one.",

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace opscope::cli {
+
+/// What a command prints as rows, for `--format csv` and `--format markdown`.
+struct text_rows {
+  std::vector<std::string> titles;
+  std::vector<std::vector<std::string>> rows;  ///< each as long as `titles`
+};
+
+/// RFC 4180, lines ended by a line feed.
+[[nodiscard]] std::string to_csv(const text_rows& what);
+
+/// A GitHub table.
+[[nodiscard]] std::string to_markdown(const text_rows& what);
+
+}  // namespace opscope::cli
