@@ -72,12 +72,21 @@ class profile::state {
       throw error(reason.data());
     }
     on_ = true;
+    owner_ = ::getpid();
+    wants_ops_ = options.ops;
+    had_torch_ = torch_is_loaded();
     step_start_ = runtime_.now();
     if (!no_ops.empty()) runtime_.warn(no_ops.c_str());
   }
 
   void stop() {
     if (!std::exchange(on_, false)) return;
+    if (owner_ != ::getpid()) return;  // a forked child: the session is its parent's
+    if (wants_ops_ && !had_torch_ && torch_is_loaded()) {
+      runtime_.warn(
+          "ops are not recorded: libtorch was loaded after the profile had started (load it "
+          "first)");
+    }
     std::array<char, 1024> reason{};
     if (runtime_.session_stop(reason.data(), reason.size()) != 0) throw error(reason.data());
   }
@@ -110,6 +119,9 @@ class profile::state {
   const opscope_runtime& runtime_;
   std::filesystem::path path_;
   bool on_ = false;
+  pid_t owner_ = 0;
+  bool wants_ops_ = false;
+  bool had_torch_ = false;
   std::uint64_t step_ = 0;
   std::uint64_t step_start_ = 0;
 };

@@ -28,10 +28,15 @@ void offer_nvtx_injection() noexcept try {
 } catch (...) {  // without memory for a path there are no ranges either
 }
 
-std::string load_op_observer() {
+bool torch_is_loaded() noexcept {
   void* torch = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
-  if (torch == nullptr) return {};
+  if (torch == nullptr) return false;
   dlclose(torch);
+  return true;
+}
+
+std::string load_op_observer() {
+  if (!torch_is_loaded()) return {};
   const std::string library = client::own_folder() + "libopscope-torch.so";
   // PyTorch keeps pointers to the observer's callbacks: it is never unloaded.
   if (dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) != nullptr) return {};

@@ -16,6 +16,9 @@ namespace opscope {
 /// loads.
 void offer_nvtx_injection() noexcept;
 
+/// Is libtorch in the process?
+[[nodiscard]] bool torch_is_loaded() noexcept;
+
 /// Loads the op observer when libtorch is in the process and the observer lies beside this library.
 /// @return why ops cannot be recorded, empty when they can or there is no libtorch.
 [[nodiscard]] std::string load_op_observer();

@@ -2,6 +2,7 @@
 //
 // The C++ library as a program uses it: through the public headers and the shared libraries.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -49,6 +50,26 @@ TEST(profile, fills_in_host_process_and_rank) {
   EXPECT_EQ(profile.path().filename(), std::to_string(getpid()) + "-0-%.opscope");
   profile.stop();
   EXPECT_TRUE(std::filesystem::exists(profile.path()));
+}
+
+TEST(profile, a_forked_child_ends_without_touching_its_parents_capture) {
+  const temporary_folder folder;
+  profile profile{{.output = folder / "a.opscope"}};
+  const pid_t child = fork();
+  if (child == 0) {
+    int status = 0;
+    try {
+      profile.stop();
+    } catch (const error&) {
+      status = 1;
+    }
+    _exit(status);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  profile.stop();
+  EXPECT_FALSE(reopen(folder / "a.opscope").recovered());
 }
 
 TEST(profile, refuses_a_second_one_and_leaves_the_first_alone) {
