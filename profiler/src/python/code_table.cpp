@@ -47,6 +47,9 @@ std::string callable_name(PyObject* callable) {
   std::string name{text(qualified.get())};
   if (name.empty()) name = Py_TYPE(callable)->tp_name;
   const std::string_view module_name = text(module.get());
+  // A function of pybind11 is bound to a record, whose type's name tells a reader nothing.
+  if (name.starts_with("pybind11_detail_function_record")) name.erase(0, name.rfind('.') + 1);
+  if (name.empty()) name = "(unnamed)";
   if (!module_name.empty() && module_name != "builtins")
     name = std::string{module_name} + "." + name;
   return is_instance ? name + ".__call__" : name;
