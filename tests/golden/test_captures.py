@@ -18,6 +18,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from captures import NAMES, RECORDED, Trace, capture_file, strict
+from opscope._receipt import Receipt
 
 REVIEWED = Path(__file__).parent / "reviewed"
 REPORTS = {
@@ -38,6 +39,15 @@ def report(program: str, capture: Path, arguments: list[str]) -> Any:
     return strict(done.stdout)
 
 
+def check_reviewed(golden: Path, found: str) -> None:
+    """`found` is what was reviewed; with OPSCOPE_UPDATE_GOLDEN it takes its place."""
+    if os.environ.get("OPSCOPE_UPDATE_GOLDEN"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(found, encoding="utf-8")
+    assert golden.exists(), f"{golden} is missing (OPSCOPE_UPDATE_GOLDEN=1 writes it)"
+    assert found == golden.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("kind", REPORTS)
 @pytest.mark.parametrize("name", NAMES)
 def test_report_is_the_reviewed_one(
@@ -45,12 +55,23 @@ def test_report_is_the_reviewed_one(
 ) -> None:
     capture = capture_file(name, build, tmp_path)
     found = json.dumps(report(opscope_program, capture, REPORTS[kind]), indent=1) + "\n"
-    golden = REVIEWED / f"{name}.{kind}.json"
-    if os.environ.get("OPSCOPE_UPDATE_GOLDEN"):
-        golden.parent.mkdir(exist_ok=True)
-        golden.write_text(found)
-    assert golden.exists(), f"{golden} is missing (OPSCOPE_UPDATE_GOLDEN=1 writes it)"
-    assert found == golden.read_text()
+    check_reviewed(REVIEWED / f"{name}.{kind}.json", found)
+
+
+def test_receipt_is_the_reviewed_one() -> None:
+    """The whole table; of the document, one contender with a stage of each method."""
+    receipt = Receipt(next(path for path in RECORDED if path.stem == "gelu-receipt"))
+    check_reviewed(REVIEWED / "gelu-receipt.receipt.txt", f"{receipt}\n")
+    document = strict(receipt.to_json())
+    cell = document["cells"][-1]
+    cell["contenders"] = cell["contenders"][-1:]
+    document["cells"] = [cell]
+    shown = ("python", "launch_overhead", "kernel")
+    stages = cell["contenders"][0]["stages"]
+    cell["contenders"][0]["stages"] = {name: stages[name] for name in shown}
+    del document["ledger"]  # verify's reviewed output has it
+    found = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    check_reviewed(REVIEWED / "gelu-receipt.receipt.json", found)
 
 
 @pytest.mark.parametrize("name", NAMES)

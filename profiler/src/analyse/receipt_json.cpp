@@ -33,12 +33,16 @@ json json_of(const measured<timing>& what) {
 
 json json_of(const measured<interval>& what) {
   const auto value = what.value.value_or(interval{});
-  return with_method({{"ratio", value.middle},
-                      {"low", value.low},
-                      {"high", value.high},
-                      {"count", value.count},
-                      {"finding", name(judge(value))}},
-                     what);
+  return with_method(
+      {{"ratio", value.middle}, {"low", value.low}, {"high", value.high}, {"count", value.count}},
+      what);
+}
+
+/// A ratio of two contenders' times, with what it shows.
+json judged(const measured<interval>& what) {
+  auto out = json_of(what);
+  out["finding"] = what ? json(name(judge(*what))) : json(nullptr);
+  return out;
 }
 
 json json_of(const measured<traffic>& what) {
@@ -98,10 +102,10 @@ json json_of(const contender_receipt& contender) {
           {"correctness", contender.correctness},
           {"host_call", json_of(contender.host_call)},
           {"host_call_sync", json_of(contender.host_call_sync)},
-          {"host_ratio", json_of(contender.host_ratio)},
+          {"host_ratio", judged(contender.host_ratio)},
           {"device_warm", json_of(contender.device_warm)},
           {"device_cold", json_of(contender.device_cold)},
-          {"device_ratio", json_of(contender.device_ratio)},
+          {"device_ratio", judged(contender.device_ratio)},
           {"graph_replay", json_of(contender.graph_replay)},
           {"kernel_record", json_of(contender.kernel_record)},
           {"record_over_events", json_of(contender.record_ratio)},

@@ -99,7 +99,8 @@ constexpr std::string_view gpu_legend =
     "launch returned, traced, less the collector's own cost. GPU: warm, by CUDA\n"
     "events. over baseline: median of the pairs' GPU times. DRAM: read and\n"
     "written by counters, warm (what L2 holds is not read again). GB/s: ideal bytes\n"
-    "over GPU time. record/events: CUPTI's kernel record over CUDA events.\n";
+    "over GPU time. record/events: CUPTI's kernel record over CUDA events, which at\n"
+    "small sizes time the gaps between launches too.\n";
 constexpr std::string_view cpu_legend =
     "host: a call by the clock. over baseline: median of the pairs.\n";
 

@@ -41,7 +41,9 @@ class surveyor final : public correlate::linked_sink {
     if (!open.empty()) range_of_[row.correlation] = open.back();
   }
 
-  void on(const kernel& row, const correlate::gpu_link& link) override { widen(row, link); }
+  void on(const kernel& row, const correlate::gpu_link& link) override {
+    if ((row.flags & kernel::profiler_own) == 0) widen(row, link);
+  }
   void on(const memory_copy& row, const correlate::gpu_link& link) override { widen(row, link); }
   void on(const memory_set& row, const correlate::gpu_link& link) override { widen(row, link); }
 
