@@ -37,7 +37,7 @@ class Kernel:
 
 def base_name(name: str) -> str:
     """A demangled kernel name without return type, namespaces, template and call arguments."""
-    plain = name.replace("(anonymous namespace)::", "").removeprefix("void ")
+    plain = re.sub(r"\(anonymous namespace\)::|<unnamed>::", "", name).removeprefix("void ")
     return re.split(r"[<(]", plain, maxsplit=1)[0].split("::")[-1].strip()
 
 
