@@ -43,14 +43,15 @@ class activity_sink {
 };
 
 struct activity_config {
-  bool kernels = true;      ///< kernels, copies and fills
-  bool api = true;          ///< launch, copy, fill, allocation, synchronise, event and graph calls
+  bool kernels = true;  ///< kernels, copies and fills
+  bool api = true;      ///< launch, copy, fill, allocation, synchronise, event and graph calls
   bool synchronization = true;
   bool overhead = true;
   bool graph_nodes = true;  ///< which op created a node, by CUPTI's resource callbacks
   /// Ids that the program pushes with CUPTI itself: the oracle of a test, never in production.
   bool external_correlations = false;
-  std::uint64_t buffer_bytes = std::uint64_t{64} << 20U;  ///< limit of what CUPTI fills; then it drops
+  std::uint64_t buffer_bytes = std::uint64_t{64}
+                               << 20U;  ///< limit of what CUPTI fills; then it drops
 };
 
 /// Watches the GPU for one session at a time. Not thread-safe: the session calls it.
@@ -59,7 +60,8 @@ class activity_source {
   virtual ~activity_source() = default;
 
   /// Begins delivering to `sink`, which outlives the session.
-  /// @throws opscope::error naming what is missing and the remedy; the session then goes on without.
+  /// @throws opscope::error naming what is missing and the remedy; the session then goes on
+  /// without.
   virtual void start(const activity_config& config, activity_sink& sink) = 0;
 
   /// Delivers what is complete; called every few hundred milliseconds from the session's thread.
@@ -80,7 +82,8 @@ class counter_source {
 
   /// Opens a range on the calling thread; false when another is open or the calling thread has no
   /// CUDA context yet (counted as skipped). `name` is copied.
-  virtual bool begin(std::string_view name, std::uint32_t cell, std::uint32_t contender) noexcept = 0;
+  virtual bool begin(std::string_view name, std::uint32_t cell,
+                     std::uint32_t contender) noexcept = 0;
 
   /// Closes the range that this thread opened.
   virtual void end() noexcept = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shadow stacks. Each belongs to its thread and is touched under the GIL only, so that a stop may
-// write the frames that other threads still have open. A thread whose stack is of an earlier
-// session takes what is on its real stack at its first event; those frames count as open at the
-// start. An exit that does not fit the top closes the frames above its own, whose exits went
+// Shadow stacks. Each belongs to its thread and is touched under the GIL, or as the thread ends, so
+// that a stop may write the frames that other threads still have open. A thread whose stack is of
+// an earlier session takes what is on its real stack at its first event; those frames count as open
+// at the start. An exit that does not fit the top closes the frames above its own, whose exits went
 // unnoticed.
 #include "python/frame_tracer.hpp"
 
