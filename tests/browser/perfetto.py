@@ -32,6 +32,8 @@ CHROMIUM_FLAGS = [
     "--disable-sync",
 ]
 LOAD_TIMEOUT_MS = 180_000
+VIEWPORT: Any = {"width": 1280, "height": 960}
+AXIS_HEIGHT = 57  # of the time axis and the toolbar above the tracks
 
 _QUERY = """async sql => {
   const result = await window.app.trace.engine.query(sql);
@@ -92,7 +94,7 @@ def opened(program: str, capture: Path, view: str = "") -> Iterator[Perfetto]:
     """A capture in the Perfetto UI; `view` is appended to its address."""
     with serving(program, capture) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_FLAGS)
-        page = browser.new_page(viewport={"width": 1600, "height": 1000})
+        page = browser.new_page(viewport=VIEWPORT)
         page.goto(address + view)
         page.wait_for_function(
             "window.app && window.app.trace && window.app.trace.engine", timeout=LOAD_TIMEOUT_MS
@@ -123,11 +125,24 @@ def screenshot(program: str, capture: Path, out: Path, name: str | None = None) 
     if not calls:
         raise RuntimeError(f"no op {name or ''} that launches a kernel in {capture}")
     start, length, until = (int(calls[len(calls) // 2][key]) for key in ("ts", "dur", "until"))
-    margin = max((until - start) // 4, 500)
-    view = f"&ts={start}&dur={length}&visStart={start - margin}&visEnd={until + margin}"
+    # A Python call begins before its op: more room on that side.
+    before, behind = max((until - start) // 3, 500), max((until - start) // 8, 500)
+    view = f"&ts={start}&dur={length}&visStart={start - before}&visEnd={until + behind}"
     with opened(program, capture, view + "&hideSidebar=true") as perfetto:
         perfetto.page.wait_for_timeout(4000)  # drawing has no event to wait for
-        perfetto.page.screenshot(path=str(out))
+        perfetto.page.screenshot(path=str(out), clip=_timeline(perfetto.page))
+
+
+def _timeline(page: Page) -> Any:
+    """From the time axis to the last track."""
+    top, bottom = page.evaluate(
+        "() => { const tracks = [...document.querySelectorAll('.pf-track')]"
+        ".map(track => track.getBoundingClientRect());"
+        "return [Math.min(...tracks.map(t => t.top)), Math.max(...tracks.map(t => t.bottom))]; }"
+    )
+    top = max(0, top - AXIS_HEIGHT)
+    height = min(bottom, VIEWPORT["height"]) - top
+    return {"x": 0, "y": top, "width": VIEWPORT["width"], "height": height}
 
 
 def main(arguments: list[str]) -> int:

@@ -97,12 +97,13 @@ std::vector<column> cpu_columns() {
 constexpr std::string_view gpu_legend =
     "host: a call by the clock, untraced. launch: from the Python call until the\n"
     "launch returned, traced, less the collector's own cost. GPU: warm, by CUDA\n"
-    "events. over baseline: median of the pairs' GPU times. DRAM: read and\n"
-    "written by counters, warm (what L2 holds is not read again). GB/s: ideal bytes\n"
-    "over GPU time. record/events: CUPTI's kernel record over CUDA events, which at\n"
-    "small sizes time the gaps between launches too.\n";
+    "events. over baseline: median of the pairs' GPU times; the verdict needs an\n"
+    "interval without 1. DRAM: read and written by counters, warm (what L2 holds is\n"
+    "not read again). GB/s: ideal bytes over GPU time. record/events: CUPTI's kernel\n"
+    "record over CUDA events, which at small sizes time gaps between launches too.\n";
 constexpr std::string_view cpu_legend =
-    "host: a call by the clock. over baseline: median of the pairs.\n";
+    "host: a call by the clock. over baseline: median of the pairs; the verdict needs\n"
+    "an interval without 1.\n";
 
 }  // namespace
 

@@ -266,12 +266,19 @@ class block {
       if (c.verdict == "skipped") continue;
       add(c, why_text("stages", c.stages_why));
       if (!what_.on_gpu) continue;
-      if (!c.graph_replay) add(c, why_text("graph", c.graph_replay.why));
-      if (!c.kernel_record) add(c, why_text("kernel", c.kernel_record.why));
-      if (!c.warm) add(c, why_text("DRAM bytes, warm", c.warm.why));
-      if (!c.cold) add(c, why_text("DRAM bytes, cold", c.cold.why));
+      add(c, why_text("graph", c.graph_replay));
+      add(c, why_text("kernel", c.kernel_record));
+      add(c, why_text("DRAM bytes, warm", c.warm));
+      add(c, why_text("DRAM bytes, cold", c.cold));
     }
-    for (const auto& [reason, who] : reasons) out_ += wrapped(who + ": " + reason, width_, 3);
+    for (const auto& [reason, who] : reasons) {
+      out_ += wrapped(fmt::format("{}: {}", who, reason), width_, 3);
+    }
+  }
+
+  template <typename Value>
+  static std::string why_text(std::string_view what, const measured<Value>& number) {
+    return number ? "" : why_text(what, number.why);
   }
 
   static std::string why_text(std::string_view what, const std::string& why) {
@@ -315,7 +322,7 @@ class block {
 
 std::string heading(const receipt& what, std::size_t width) {
   auto title = what.title;
-  if (!what.approximate.empty()) title += ", approximate=" + what.approximate;
+  if (!what.approximate.empty()) title += ", approximate=" + what.approximate + ',';
   title += what.on_gpu ? " on " + what.device : " on the CPU";
   auto out = wrapped(title, width, 2);
   for (std::uint32_t i = 0; i < what.contenders.size(); ++i) {
