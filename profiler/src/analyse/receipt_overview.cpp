@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <string_view>
+#include <vector>
 
 #include "analyse/text_layout.hpp"
 
