@@ -9,6 +9,7 @@
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "collect/runtime.h"
 #include "commands.hpp"
@@ -132,7 +133,7 @@ bool available(const json& list, std::string_view name) {
   });
 }
 
-std::string verdict_text(const json& list) {
+std::string_view verdict_text(const json& list) {
   if (!available(list, "collector")) return "blocked: nothing can be recorded here";
   if (!available(list, "activity")) {
     return "ready, without the GPU: Python frames, ops and ranges are recorded";

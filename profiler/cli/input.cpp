@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -81,7 +82,8 @@ capture::capture open_file(const std::string& file, const std::filesystem::path&
   if (source.recovered() || source.damage_offset()) {
     const auto where =
         source.damage_offset() ? fmt::format(" at byte {}", *source.damage_offset()) : "";
-    const auto what = source.recovered() ? "the capture was cut short" : "the capture is damaged";
+    const std::string_view what =
+        source.recovered() ? "the capture was cut short" : "the capture is damaged";
     if (strict)
       refuse(file, fmt::format("{}{} (leave out --strict to read the rest)", what, where));
     warn(fmt::format("{}: {}{}; what is whole was read", file, what, where));

@@ -15,8 +15,6 @@
 
 #include "failure.hpp"
 
-extern char** environ;
-
 namespace opscope::cli {
 namespace {
 

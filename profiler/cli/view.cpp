@@ -55,7 +55,7 @@ class interrupt_watch {
   interrupt_watch(const interrupt_watch&) = delete;
   interrupt_watch& operator=(const interrupt_watch&) = delete;
   ~interrupt_watch() {
-    pthread_kill(watcher_.native_handle(), SIGTERM);
+    pthread_kill(watcher_.native_handle(), SIGINT);
     watcher_.join();
   }
 

@@ -99,8 +99,7 @@ inline void add_ranges(api& fake) {
   fake.range_push = [](CUpti_RangeProfiler_PushRange_Params* params) {
     device.open = true;
     const std::string name = params->pRangeName;
-    const bool merged =
-        std::find(device.names.begin(), device.names.end(), name) != device.names.end();
+    const bool merged = std::ranges::find(device.names, name) != device.names.end();
     if (!merged && device.names.size() < device.capacity) {
       device.names.push_back(name);
     }

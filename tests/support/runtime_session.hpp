@@ -49,7 +49,7 @@ class runtime_session {
     return status == 0 ? "" : reason.data();
   }
 
-  std::string stop() {
+  [[nodiscard]] std::string stop() const {
     std::array<char, 1024> reason{};
     return runtime.session_stop(reason.data(), reason.size()) == 0 ? "" : reason.data();
   }

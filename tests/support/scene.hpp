@@ -143,7 +143,7 @@ class scene {
     const auto path = folder_ / "scene.opscope";
     {
       capture::writer out(path, true, "{}");
-      for (std::uint32_t i = 0; i < names_.size(); ++i) written_.push_back(out.intern(names_[i]));
+      for (const auto& name : names_) written_.push_back(out.intern(name));
       append(out, frames_);
       append(out, ops_);
       append(out, ranges_);

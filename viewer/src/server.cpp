@@ -152,7 +152,7 @@ class server::state {
   }
 };
 
-server::server(std::filesystem::path ui, std::filesystem::path trace, std::uint16_t port)
+server::server(const std::filesystem::path& ui, std::filesystem::path trace, std::uint16_t port)
     : state_{std::make_unique<state>(ui, std::move(trace), port)} {}
 
 server::~server() = default;

@@ -19,7 +19,7 @@ json with_method(json fields, const measured<Value>& what) {
   if (what) {
     fields["method"] = what.method;
   } else {
-    for (auto& [key, value] : fields.items()) value = nullptr;
+    for (const auto& field : fields.items()) field.value() = nullptr;
     fields["not_measured"] = what.why;
   }
   return fields;

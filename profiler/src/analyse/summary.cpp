@@ -42,6 +42,7 @@ std::size_t column_of(const summary& table, std::string_view key) {
   const auto at = std::ranges::find(table.columns, key, &summary_column::key);
   if (at != table.columns.end()) return static_cast<std::size_t>(at - table.columns.begin());
   std::vector<std::string_view> keys;
+  keys.reserve(table.columns.size());
   for (const auto& column : table.columns) keys.push_back(column.key);
   throw error(fmt::format("summary: cannot sort by '{}': no such column (use one of {})", key,
                           fmt::join(keys, ", ")));

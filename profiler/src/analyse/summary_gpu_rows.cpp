@@ -120,19 +120,21 @@ class category_rows final : public timed_rows {
  public:
   category_rows() : timed_rows("category", "") {}
 
-  void on(const python_frame& row) override { add(category(row.kind), row); }
-  void on(const op& row, const crossing*, const op_link&) override { add(category(row.kind), row); }
-  void on(const range& row) override { add(category(row.kind), row); }
+  void on(const python_frame& row) override { add(category(python_frame::kind), row); }
+  void on(const op& row, const crossing*, const op_link&) override { add(category(op::kind), row); }
+  void on(const range& row) override { add(category(range::kind), row); }
   void on(const api_call& row, const op_link&, bool outermost) override {
     if (outermost) add(category(row), row);
   }
   void on(const kernel& row, const gpu_link&) override {
-    if (!own(row)) add(category(row.kind), row);
+    if (!own(row)) add(category(kernel::kind), row);
   }
-  void on(const memory_copy& row, const gpu_link&) override { add(category(row.kind), row); }
-  void on(const memory_set& row, const gpu_link&) override { add(category(row.kind), row); }
-  void on(const synchronization& row) override { add(category(row.kind), row); }
-  void on(const overhead& row) override { add(category(row.kind), row); }
+  void on(const memory_copy& row, const gpu_link&) override {
+    add(category(memory_copy::kind), row);
+  }
+  void on(const memory_set& row, const gpu_link&) override { add(category(memory_set::kind), row); }
+  void on(const synchronization& row) override { add(category(synchronization::kind), row); }
+  void on(const overhead& row) override { add(category(overhead::kind), row); }
 };
 
 class thread_rows final : public summary_sink {

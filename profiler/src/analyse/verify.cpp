@@ -130,9 +130,8 @@ void judge(const capture::capture& source, verification& out) {
   }
   const bool lost =
       std::ranges::any_of(out.problems, [](const problem& p) { return p.weight == loss; });
-  out.verdict = source.recovered() ? integrity::recovered
-                : lost             ? integrity::loss
-                                   : integrity::complete;
+  out.verdict = lost ? integrity::loss : integrity::complete;
+  if (source.recovered()) out.verdict = integrity::recovered;
 }
 
 json time_text(const std::optional<timestamp>& time) {
@@ -149,6 +148,7 @@ json categories_of(const trace_census& census) {
 
 std::string category_table(const trace_census& census) {
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(census.by_category.size());
   for (const auto& [name, category] : census.by_category) {
     rows.push_back({name, count_text(static_cast<std::int64_t>(category.count)),
                     duration_text(category.duration_ns)});

@@ -69,7 +69,7 @@ std::uint64_t row_size(std::uint16_t kind, std::uint16_t schema) noexcept {
                     external_correlation, clock_pair, thread_info>(kind, schema);
 }
 
-file::file(input source, segment_index index)
+file::file(input source, const segment_index& index)
     : recovered{index.footer_json.empty()},
       damage_offset{index.damage_offset},
       source_{std::move(source)} {
@@ -82,12 +82,10 @@ file::file(input source, segment_index index)
   }
   for (const index_entry& entry : index.segments) take(entry);
   for (auto& [kind, segments] : rows_) {
-    std::stable_sort(segments.begin(), segments.end(), [](const auto& left, const auto& right) {
-      return left.header.first_start < right.header.first_start;
-    });
+    std::ranges::stable_sort(segments, {},
+                             [](const auto& entry) { return entry.header.first_start; });
   }
-  std::stable_sort(texts_.begin(), texts_.end(),
-                   [](const auto& left, const auto& right) { return left.first < right.first; });
+  std::ranges::stable_sort(texts_, {}, &text_block::first);
   if (recovered) count_delivered();
   read_times(index.footer_json);
 }
@@ -210,9 +208,7 @@ std::uint64_t file::count(record_kind kind) const noexcept {
 
 std::string_view file::text(string_id id) const noexcept {
   const auto wanted = static_cast<std::uint64_t>(id);
-  const auto after = std::upper_bound(
-      texts_.begin(), texts_.end(), wanted,
-      [](std::uint64_t value, const text_block& block) { return value < block.first; });
+  const auto after = std::ranges::upper_bound(texts_, wanted, {}, &text_block::first);
   if (after == texts_.begin()) return {};
   const text_block& block = *std::prev(after);
   const std::uint64_t position = wanted - block.first;

@@ -20,7 +20,7 @@ class file {
  public:
   /// Reads all of a capture but its rows; the payloads' CRCs are checked here, so that the ledger
   /// tells of all damage before a row is read.
-  file(input source, segment_index index);
+  file(input source, const segment_index& index);
 
   /// Decodes a row segment into `raw`; false when it cannot be.
   [[nodiscard]] bool read_rows(const index_entry& entry, std::vector<std::byte>& raw) const;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <ranges>
 #include <utility>
 
 #include "capture/file.hpp"
@@ -25,8 +26,8 @@ std::string_view capture::text(string_id id) const noexcept { return file_->text
 const std::vector<document>& capture::documents() const noexcept { return file_->documents; }
 
 std::optional<std::string_view> capture::document_json(std::string_view name) const {
-  for (auto each = file_->documents.rbegin(); each != file_->documents.rend(); ++each) {
-    if (each->name == name) return each->json;
+  for (const document& each : std::views::reverse(file_->documents)) {
+    if (each.name == name) return each.json;
   }
   return std::nullopt;
 }

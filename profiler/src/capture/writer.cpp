@@ -32,7 +32,7 @@ constexpr std::size_t longest_text = 1U << 20;  // bytes of one interned text
 
 std::string reason(int status) { return std::generic_category().message(status); }
 
-std::string remedy(int status) {
+std::string_view remedy(int status) {
   if (status == ENOSPC || status == EDQUOT) return "free some space or write elsewhere";
   if (status == EFBIG) return "raise the limit on file sizes (ulimit -f) or write elsewhere";
   if (status == EACCES || status == EPERM || status == EROFS)

@@ -85,10 +85,10 @@ class linker {
   };
 
   open_slices& thread(thread_id id, timestamp now);
-  op_link link_at(const open_slices& thread, timestamp from, timestamp to) const;
+  op_link link_at(const open_slices& slices, timestamp from, timestamp to) const;
   launch_kind kind_of(string_id api_name);
   const counter_range* counters_of(const op& row);
-  void add_launch(open_slices& thread, const api_call& row, const op_link& op, open_call& call);
+  void add_launch(open_slices& slices, const api_call& row, const op_link& op, open_call& call);
   void resolve_waiting(correlation_id id, known_launch& launch);
   template <typename Row>
   void take_activity(const Row& row);

@@ -2,6 +2,7 @@
 #include "correlate/open_slices.hpp"
 
 #include <algorithm>
+#include <ranges>
 
 namespace opscope::correlate {
 namespace {
@@ -43,8 +44,8 @@ void open_slices::advance(timestamp now) {
 }
 
 const open_op* open_slices::op_around(timestamp from, timestamp to) const noexcept {
-  for (auto i = ops.rbegin(); i != ops.rend(); ++i) {
-    if (i->contains(from, to)) return &*i;
+  for (const open_op& op : std::views::reverse(ops)) {
+    if (op.contains(from, to)) return &op;
   }
   return nullptr;
 }

@@ -76,7 +76,7 @@ TEST(capture, merges_overlapping_segments_in_time_order) {
 
   const auto read = all<op>(reopen(folder / "a.opscope"));
   ASSERT_EQ(read.size(), everything.size());
-  EXPECT_TRUE(std::is_sorted(read.begin(), read.end(), row_order{}));
+  EXPECT_TRUE(std::ranges::is_sorted(read, row_order{}));
 }
 
 TEST(capture, gives_the_enclosing_row_first_when_starts_are_equal) {

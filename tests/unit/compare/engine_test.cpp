@@ -36,7 +36,7 @@ struct log {
     return static_cast<std::size_t>(std::ranges::find(lines, line) - lines.begin());
   }
   [[nodiscard]] std::size_t last(const std::string& line) const {
-    const auto found = std::find(lines.rbegin(), lines.rend(), line);
+    const auto found = std::ranges::find(lines.rbegin(), lines.rend(), line);
     return static_cast<std::size_t>(lines.rend() - found) - 1;
   }
   [[nodiscard]] auto count(const std::string& line) const {

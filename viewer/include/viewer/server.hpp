@@ -18,7 +18,7 @@ class server {
   /// @param trace file to serve as the trace; it must stay there.
   /// @param port to listen on, 0: any.
   /// @throws opscope::error when the port cannot be had.
-  server(std::filesystem::path ui, std::filesystem::path trace, std::uint16_t port);
+  server(const std::filesystem::path& ui, std::filesystem::path trace, std::uint16_t port);
   ~server();
   server(const server&) = delete;
   server& operator=(const server&) = delete;
