@@ -6,8 +6,9 @@
 namespace opscope::python {
 namespace {
 
-/// Frames of these files begin or end ranges and steps, which would cross them.
-constexpr std::string_view hidden_files[] = {"_ranges.py", "_profile.py"};
+/// The package's files that serve a session: their frames begin or end it, its ranges and its
+/// steps, and would cross them.
+constexpr std::string_view hidden_files[] = {"_late_torch.py", "_profile.py", "_ranges.py"};
 constexpr std::string_view module_file = "nn/modules/module.py";
 
 /// Folder of a package with its final slash, without importing it; empty: there is none.
