@@ -22,7 +22,7 @@ int main(int argc, char** argv) try {
   module->forward(inputs).square().mean().backward();
   profile.stop();
 
-  opscope::export_trace(profile.path(), (folder / "module.json").string());
+  opscope::export_trace(profile.path(), (folder / "module.json").string(), true);
   std::cout << "wrote " << profile.path() << " and its trace for https://ui.perfetto.dev\n";
   return 0;
 } catch (const opscope::error& failure) {
