@@ -26,7 +26,7 @@ typedef struct opscope_name {
   uint32_t handle;
 } opscope_name;
 
-/* What a thread is doing, shared by the layers. Owned by the core; written by its own thread only. */
+/* What a thread is doing, shared by the layers. Owned by the core; written by its thread alone. */
 typedef struct opscope_thread {
   uint64_t frame;         /* innermost Python frame's id, 0: none. Written by the Python tracer */
   uint32_t frame_depth;   /* depth of that frame in the tracer's shadow stack, from 1; 0: none */
@@ -41,7 +41,7 @@ typedef struct opscope_frame_event {
   uint64_t start_ns, end_ns, id, parent;
   opscope_name name, file;
   uint32_t line, flags; /* python_frame::* and span_flag::* of model/records.hpp */
-  uint32_t thread;      /* OS id; 0: the calling thread. Set for frames closed by a stop elsewhere */
+  uint32_t thread; /* OS id; 0: the calling thread. Set for frames closed by a stop elsewhere */
   uint32_t reserved;
 } opscope_frame_event;
 
@@ -75,7 +75,11 @@ typedef struct opscope_range_event {
 
 /* What a session records. Zero-initialise; zero is the default of each field but `size`. */
 enum { OPSCOPE_PYTHON_OFF = 0, OPSCOPE_PYTHON_ENTRY = 1, OPSCOPE_PYTHON_CALLS = 2 };
-enum { OPSCOPE_DRAM_OFF = 0, OPSCOPE_DRAM_OPS = 1, OPSCOPE_DRAM_RANGES = 2 /* counter_begin only */ };
+enum {
+  OPSCOPE_DRAM_OFF = 0,
+  OPSCOPE_DRAM_OPS = 1,
+  OPSCOPE_DRAM_RANGES = 2 /* counter_begin only */
+};
 
 typedef struct opscope_session_options {
   uint32_t size;      /* sizeof(opscope_session_options) */
@@ -84,12 +88,13 @@ typedef struct opscope_session_options {
   uint32_t strict;    /* refuse to start when anything asked for cannot be recorded */
   uint32_t python;    /* OPSCOPE_PYTHON_* */
   uint32_t shapes;
-  uint32_t dram;             /* OPSCOPE_DRAM_* */
-  uint32_t counter_capacity; /* ranges before renewal, 0: 256 */
-  uint64_t memory_bytes;     /* limit of buffers, 0: 256 MiB */
-  uint32_t wait_when_full;   /* wait for the writer instead of dropping */
+  uint32_t dram;                            /* OPSCOPE_DRAM_* */
+  uint32_t counter_capacity;                /* ranges before renewal, 0: 256 */
+  uint64_t memory_bytes;                    /* limit of buffers, 0: 256 MiB */
+  uint32_t wait_when_full;                  /* wait for the writer instead of dropping */
   uint32_t no_gpu, no_api, no_ops, no_nvtx; /* switch a layer off */
-  const char* metadata_json; /* object merged into the session header: versions, argv, rank; may be NULL */
+  /* Object merged into the session header: versions, argv, rank; may be NULL. */
+  const char* metadata_json;
 } opscope_session_options;
 
 /* A collecting layer that starts and stops with the session (op observer, Python tracer, NVTX). */
@@ -105,10 +110,11 @@ typedef struct opscope_runtime {
   uint32_t size;    /* sizeof(opscope_runtime): newer fields are appended */
 
   /* --- hot --- */
-  const uint32_t* recording;      /* (hot) non-zero while a session is on; read relaxed */
-  opscope_thread* (*thread)(void); /* (hot) the calling thread's state; NULL: no memory left for it */
-  uint64_t (*now)(void);           /* (hot) ns on the session's clock */
-  uint64_t (*next_id)(void);       /* (hot) a session-unique span id, never 0 */
+  const uint32_t* recording; /* (hot) non-zero while a session is on; read relaxed */
+  /* (hot) the calling thread's state; NULL: no memory left for it. */
+  opscope_thread* (*thread)(void);
+  uint64_t (*now)(void);     /* (hot) ns on the session's clock */
+  uint64_t (*next_id)(void); /* (hot) a session-unique span id, never 0 */
   void (*frame)(const opscope_frame_event*);
   void (*op)(const opscope_op_event*);
   void (*range)(const opscope_range_event*);
@@ -118,21 +124,24 @@ typedef struct opscope_runtime {
   /* a sample of a comparison; not hot, needs a session (paused or not) */
   void (*sample)(uint32_t metric, uint32_t cell, uint32_t contender, uint32_t ordinal,
                  int64_t value);
-  /* Counter ranges of a session with dram != off. begin returns 1 when the range is open, 0 when it is
-   * not measured (then do not call end). Works while the session is paused, so that a counter pass
-   * stays out of the timeline; the counters are taken at the first begin. Not hot: ~20 us each. */
+  /* Counter ranges of a session with dram != off. begin returns 1 when the range is open, 0 when it
+   * is not measured (then do not call end). Works while the session is paused, so that a counter
+   * pass stays out of the timeline; the counters are taken at the first begin. Not hot: ~20 us
+   * each. */
   int (*counter_begin)(opscope_name name, uint32_t cell, uint32_t contender);
   void (*counter_end)(void);
 
   /* --- cold --- */
-  uint32_t (*intern)(const char* data, size_t size); /* process-lifetime handle of a name, never 0 */
+  /* Process-lifetime handle of a name, never 0. */
+  uint32_t (*intern)(const char* data, size_t size);
   void (*account)(uint32_t outcome, const char* record, uint64_t count); /* adds to the ledger */
   void (*document)(const char* name, const char* json);                  /* adds a document */
   void (*warn)(const char* line); /* one-line warning: stderr once, and the capture */
   void (*register_layer)(const opscope_layer* layer); /* static lifetime; may come after a start */
 
-  /* Starts a session: 0; 1 refused (error says why; nothing was changed): a session is on, the output
-   * cannot be written, or strict and something is missing. What is merely missing is warned about. */
+  /* Starts a session: 0; 1 refused (error says why; nothing was changed): a session is on, the
+   * output cannot be written, or strict and something is missing. What is merely missing is warned
+   * about. */
   int (*session_start)(const opscope_session_options* options, char* error, size_t error_size);
   /* Ends the session, writes the footer, renames the file into place. 0, or 1 with the reason. */
   int (*session_stop)(char* error, size_t error_size);
@@ -153,7 +162,8 @@ typedef struct opscope_runtime {
   void (*name_thread)(uint32_t os_id, const char* name);
 } opscope_runtime;
 
-/* The process's runtime, or NULL when this core does not serve `version`. The only exported symbol. */
+/* The process's runtime, or NULL when this core does not serve `version`. The one exported symbol.
+ */
 __attribute__((visibility("default"))) const opscope_runtime* opscope_runtime_get(uint32_t version);
 
 #ifdef __cplusplus
