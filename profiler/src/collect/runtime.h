@@ -162,8 +162,7 @@ typedef struct opscope_runtime {
   void (*name_thread)(uint32_t os_id, const char* name);
 } opscope_runtime;
 
-/* The process's runtime, or NULL when this core does not serve `version`. The one exported symbol.
- */
+/* The process's runtime, or NULL when this core does not serve `version`. The only export. */
 __attribute__((visibility("default"))) const opscope_runtime* opscope_runtime_get(uint32_t version);
 
 #ifdef __cplusplus
