@@ -96,7 +96,7 @@ json_text& json_text::quoted(std::string_view text) {
 json_text& json_text::number(double value) {
   if (!std::isfinite(value)) return raw("null");
   std::array<char, 32> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  const char* end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
   text_.append(digits.data(), end);
   return *this;
 }

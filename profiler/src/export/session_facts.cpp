@@ -2,6 +2,7 @@
 #include "export/session_facts.hpp"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace opscope::exporter {
 namespace {
@@ -31,7 +32,7 @@ session_facts session_facts::of(const capture::capture& source) {
 
 std::int64_t session_facts::gpu_pid(std::uint32_t device) const noexcept {
   constexpr std::int64_t beyond_pids = 10'000'000;  // Linux's largest pid is 4,194,304
-  return device == pid ? beyond_pids + device : device;
+  return std::cmp_equal(device, pid) ? beyond_pids + device : device;
 }
 
 nlohmann::json document(const capture::capture& source, std::string_view name) {
@@ -47,7 +48,7 @@ std::string device_name(const nlohmann::json& device, std::uint32_t index) {
   if (entry->is_array()) {
     if (index >= entry->size()) return {};
     entry = &(*entry)[index];
-  } else if (const auto id = integer_of(*entry, "id"); id && *id != index) {
+  } else if (const auto id = integer_of(*entry, "id"); id && std::cmp_not_equal(*id, index)) {
     return {};
   }
   const auto* name = member(*entry, "name");
