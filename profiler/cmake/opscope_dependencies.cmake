@@ -26,6 +26,10 @@ if(OPSCOPE_WITH_CUDA)
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   find_package(CUDAToolkit 13.0 REQUIRED)
+  if(NOT CUDA_TOOLKIT_ROOT_DIR) # torch's CMake files look by themselves, and by this older name
+    cmake_path(GET CUDAToolkit_BIN_DIR PARENT_PATH toolkit)
+    set(CUDA_TOOLKIT_ROOT_DIR "${toolkit}" CACHE PATH "CUDA toolkit, as torch's CMake files name it")
+  endif()
 endif()
 
 if(OPSCOPE_WITH_TORCH)
