@@ -103,14 +103,14 @@ struct gelu_node final : Node {
   std::string approximate;
 
   variable_list apply(variable_list&& grads) override {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     return gelu_node_gradients(grads, self.unpack(), approximate);
   }
 
   std::string name() const override { return "OpscopeGeluBackward"; }
 
   void release_variables() override {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     self.reset_data();
   }
 
@@ -141,7 +141,7 @@ struct gelu_backward_node final : Node {
   }
 
   variable_list apply(variable_list&& grads) override {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     return gelu_backward_node_gradients(grads, wanted(), grad_output.unpack(), self.unpack(),
                                         approximate);
   }
@@ -149,7 +149,7 @@ struct gelu_backward_node final : Node {
   std::string name() const override { return "OpscopeGeluBackwardBackward"; }
 
   void release_variables() override {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     grad_output.reset_data();
     self.reset_data();
   }

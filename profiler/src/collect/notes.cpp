@@ -9,7 +9,7 @@
 namespace opscope::collect {
 
 void notes::clear() noexcept {
-  const std::lock_guard hold{mutex_};
+  const std::scoped_lock hold{mutex_};
   ledger_ = {};
   documents_.clear();
   warned_.clear();
@@ -17,26 +17,26 @@ void notes::clear() noexcept {
 }
 
 void notes::name_thread(std::uint32_t os_id, std::string_view name) noexcept try {
-  const std::lock_guard hold{mutex_};
+  const std::scoped_lock hold{mutex_};
   thread_names_.insert_or_assign(os_id, std::string{name});
   new_thread_names_.insert_or_assign(os_id, std::string{name});
 } catch (...) {  // without memory the thread keeps the name that the system has
 }
 
 std::map<std::uint32_t, std::string> notes::take_thread_names() noexcept {
-  const std::lock_guard hold{mutex_};
+  const std::scoped_lock hold{mutex_};
   return std::exchange(new_thread_names_, {});
 }
 
 void notes::account(outcome what, std::string_view record, std::uint64_t count) noexcept try {
-  const std::lock_guard hold{mutex_};
+  const std::scoped_lock hold{mutex_};
   ledger_.add(what, record, count);
 } catch (...) {
   std::fputs("opscope: warning: no memory left to count a loss (the ledger is short)\n", stderr);
 }
 
 void notes::add(std::string_view name, std::string_view json) noexcept try {
-  const std::lock_guard hold{mutex_};
+  const std::scoped_lock hold{mutex_};
   documents_.push_back({std::string{name}, std::string{json}});
 } catch (...) {
   std::fputs("opscope: warning: no memory left for a document of the capture\n", stderr);
@@ -44,7 +44,7 @@ void notes::add(std::string_view name, std::string_view json) noexcept try {
 
 void notes::warn(std::string_view line) noexcept try {
   {
-    const std::lock_guard hold{mutex_};
+    const std::scoped_lock hold{mutex_};
     if (!warned_.emplace(line).second) return;
     const nlohmann::json json{{"text", line}};
     documents_.push_back(
@@ -56,12 +56,12 @@ void notes::warn(std::string_view line) noexcept try {
 }
 
 std::vector<notes::document> notes::take_documents() noexcept {
-  const std::lock_guard hold{mutex_};
+  const std::scoped_lock hold{mutex_};
   return std::exchange(documents_, {});
 }
 
 ledger notes::counted() const {
-  const std::lock_guard hold{mutex_};
+  const std::scoped_lock hold{mutex_};
   return ledger_;
 }
 

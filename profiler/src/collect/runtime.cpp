@@ -67,9 +67,9 @@ void runtime::thread_ends(thread_log& log) noexcept {
 }
 
 void runtime::register_layer(const opscope_layer& layer) {
-  const std::lock_guard control{control_};
+  const std::scoped_lock control{control_};
   {
-    const std::lock_guard hold{layers_mutex_};
+    const std::scoped_lock hold{layers_mutex_};
     layers_.push_back(&layer);
   }
   stop_before_exit();
@@ -77,13 +77,13 @@ void runtime::register_layer(const opscope_layer& layer) {
 }
 
 void runtime::start(const opscope_session_options& options) {
-  const std::lock_guard control{control_};
+  const std::scoped_lock control{control_};
   if (current()) {
     throw error("cannot start a session: one is on, writing '" + path_ + "' (stop it first)");
   }
   std::vector<const opscope_layer*> layers;
   {
-    const std::lock_guard hold{layers_mutex_};
+    const std::scoped_lock hold{layers_mutex_};
     layers = layers_;
   }
   opscope_session_options possible{};
@@ -104,15 +104,15 @@ void runtime::start(const opscope_session_options& options) {
   }
   if (!std::exchange(stops_before_exit_, true)) stop_before_exit();
   path_ = started->path();
-  const std::lock_guard hold{session_mutex_};
+  const std::scoped_lock hold{session_mutex_};
   session_ = std::move(started);
 }
 
 void runtime::stop(bool at_exit) {
-  const std::lock_guard control{control_};
+  const std::scoped_lock control{control_};
   std::shared_ptr<session> ending;
   {
-    const std::lock_guard hold{session_mutex_};
+    const std::scoped_lock hold{session_mutex_};
     ending = std::exchange(session_, nullptr);
   }
   if (!ending) throw error("cannot stop the session: none is on (start one first)");
@@ -120,17 +120,17 @@ void runtime::stop(bool at_exit) {
 }
 
 void runtime::pause() {
-  const std::lock_guard control{control_};
+  const std::scoped_lock control{control_};
   if (const auto running = current()) running->pause();
 }
 
 void runtime::resume() {
-  const std::lock_guard control{control_};
+  const std::scoped_lock control{control_};
   if (const auto running = current()) running->resume();
 }
 
 void runtime::flush() {
-  const std::lock_guard control{control_};
+  const std::scoped_lock control{control_};
   if (const auto running = current()) running->flush();
 }
 
@@ -145,13 +145,13 @@ void runtime::end_counters() noexcept {
 }
 
 const char* runtime::machine() {
-  const std::lock_guard control{control_};
+  const std::scoped_lock control{control_};
   machine_ = make_.machine();
   return machine_.c_str();
 }
 
 std::shared_ptr<session> runtime::current() const noexcept {
-  const std::lock_guard hold{session_mutex_};
+  const std::scoped_lock hold{session_mutex_};
   return session_;
 }
 

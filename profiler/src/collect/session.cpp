@@ -74,7 +74,7 @@ void session::stop(bool at_exit) {
   end_recording();
   stop_source();
   {
-    const std::lock_guard hold{counter_mutex_};
+    const std::scoped_lock hold{counter_mutex_};
     if (counters_ && counter_state_ == counter_state::started) counters_->stop();
     counters_.reset();
     counter_state_ = counter_state::unavailable;
@@ -95,7 +95,7 @@ void session::pause() {
   stop_layers();
   context_.hot.recording.store(0);
   wait_for_emissions();
-  const std::lock_guard hold{source_mutex_};
+  const std::scoped_lock hold{source_mutex_};
   if (source_on_) source_->stop();
   source_on_ = false;
 }
@@ -104,7 +104,7 @@ void session::resume() {
   if (!paused_) return;
   paused_ = false;
   if (source_) {
-    const std::lock_guard hold{source_mutex_};
+    const std::scoped_lock hold{source_mutex_};
     try {
       source_->start({.api = options_.get().no_api == 0}, *sink_);
       source_on_ = true;
@@ -124,7 +124,7 @@ void session::resume() {
 
 void session::flush() {
   {
-    const std::lock_guard hold{source_mutex_};
+    const std::scoped_lock hold{source_mutex_};
     if (source_on_) {
       // Only a stop waits for the device and delivers what is incomplete.
       source_->stop();
@@ -153,7 +153,7 @@ void session::join(const opscope_layer& layer) {
 bool session::begin_counters(std::string_view name, std::uint32_t cell,
                              std::uint32_t contender) noexcept try {
   if (options_.get().dram == OPSCOPE_DRAM_OFF) return false;
-  const std::lock_guard hold{counter_mutex_};
+  const std::scoped_lock hold{counter_mutex_};
   start_counters();
   if (counter_state_ == counter_state::started && counters_->begin(name, cell, contender))
     return true;
@@ -166,7 +166,7 @@ bool session::begin_counters(std::string_view name, std::uint32_t cell,
 }
 
 void session::end_counters() noexcept {
-  const std::lock_guard hold{counter_mutex_};
+  const std::scoped_lock hold{counter_mutex_};
   if (counter_state_ == counter_state::started) counters_->end();
 }
 
@@ -184,12 +184,12 @@ void session::start_source() {
 
 void session::stop_source() noexcept {
   {
-    const std::lock_guard hold{flush_mutex_};
+    const std::scoped_lock hold{flush_mutex_};
     flush_ends_ = true;
   }
   flush_wake_.notify_all();
   if (flush_thread_.joinable()) flush_thread_.join();
-  const std::lock_guard hold{source_mutex_};
+  const std::scoped_lock hold{source_mutex_};
   if (source_on_) source_->stop();
   source_on_ = false;
 }
@@ -265,7 +265,7 @@ void session::wait_for_emissions() noexcept {
   const auto self = static_cast<std::uint32_t>(::syscall(SYS_gettid));
   const auto busy = [&](bool own) {
     std::uint64_t count = 0;
-    const std::lock_guard hold{context_.registry.mutex};
+    const std::scoped_lock hold{context_.registry.mutex};
     context_.registry.for_each([&](const thread_log& log) {
       if (log.busy.load(std::memory_order_acquire) == 0) return;
       if (own || log.state.os_id != self) ++count;
@@ -295,7 +295,7 @@ void session::flush_periodically() noexcept {
   while (!flush_wake_.wait_for(hold, flush_every, [this] { return flush_ends_; })) {
     hold.unlock();
     {
-      const std::lock_guard turn{source_mutex_};
+      const std::scoped_lock turn{source_mutex_};
       if (source_on_) source_->flush();
     }
     hold.lock();

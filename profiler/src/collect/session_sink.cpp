@@ -30,7 +30,7 @@ string_id session_sink::intern(std::string_view name) noexcept try {
 template <record Row>
 void session_sink::keep(std::span<const Row> rows) noexcept {
   try {
-    const std::lock_guard hold{mutex_};
+    const std::scoped_lock hold{mutex_};
     if (kept_bytes_.load(std::memory_order_relaxed) + rows.size_bytes() <= limit_bytes_) {
       auto& kept = std::get<std::vector<Row>>(kept_);
       kept.insert(kept.end(), rows.begin(), rows.end());
@@ -61,7 +61,7 @@ void session_sink::document(std::string_view name, std::string_view json) noexce
 void session_sink::drain(output& to) {
   row_lists taken;
   {
-    const std::lock_guard hold{mutex_};
+    const std::scoped_lock hold{mutex_};
     std::swap(taken, kept_);
     kept_bytes_.store(0, std::memory_order_relaxed);
   }

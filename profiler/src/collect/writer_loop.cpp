@@ -44,7 +44,7 @@ std::string name_of(const thread_log& log) {
 
 writer_loop::writer_loop(const inputs& from, output& to) : from_{from}, to_{to}, decoder_{to} {
   {
-    const std::lock_guard hold{from_.registry.mutex};
+    const std::scoped_lock hold{from_.registry.mutex};
     from_.registry.for_each([this](thread_log& log) { take_losses(log, false); });
   }
   thread_ = quiet_thread("opscope-writer", [this] { run(); });
@@ -60,7 +60,7 @@ void writer_loop::flush() {
 void writer_loop::finish() {
   if (!thread_.joinable()) return;
   {
-    const std::lock_guard hold{mutex_};
+    const std::scoped_lock hold{mutex_};
     finishing_ = true;
   }
   changed_.notify_all();
@@ -89,7 +89,7 @@ void writer_loop::run() noexcept {
       from_.told.account(outcome::dropped, "segment", 1);
     }
     {
-      const std::lock_guard hold{mutex_};
+      const std::scoped_lock hold{mutex_};
       done_ = wanted;
     }
     changed_.notify_all();
@@ -103,7 +103,7 @@ bool writer_loop::much_waits() const noexcept {
 
 void writer_loop::pass() {
   {
-    const std::lock_guard hold{from_.registry.mutex};
+    const std::scoped_lock hold{from_.registry.mutex};
     from_.registry.for_each([this](thread_log& log) { drain(log, decoder_); });
   }
   held_after_pass_ = from_.pool.in_use();

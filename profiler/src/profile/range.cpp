@@ -14,13 +14,13 @@ namespace {
 class nvtx_names {
  public:
   nvtxDomainHandle_t domain(std::string_view name) {
-    const std::lock_guard hold{mutex_};
+    const std::scoped_lock hold{mutex_};
     return find_domain(name).handle;
   }
 
   std::uint32_t category(std::string_view domain, std::string_view name) {
     if (name.empty()) return 0;
-    const std::lock_guard hold{mutex_};
+    const std::scoped_lock hold{mutex_};
     entry& in = find_domain(domain);
     if (const auto found = in.categories.find(name); found != in.categories.end())
       return found->second;
