@@ -97,7 +97,7 @@ json_text& json_text::number(double value) {
   if (!std::isfinite(value)) return raw("null");
   std::array<char, 32> digits{};
   const char* end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-  text_.append(digits.data(), end);
+  text_.append(digits.data(), static_cast<std::size_t>(end - digits.data()));
   return *this;
 }
 
