@@ -24,7 +24,8 @@ double cost_of(Subject&& subject) {
     batch = read_clock(CLOCK_MONOTONIC) - start;
   }
   std::nth_element(took.begin(), took.begin() + batches / 2, took.end());
-  return static_cast<double>(took[batches / 2] * 10 / calls) / 10;
+  const std::uint64_t tenths = took[batches / 2] * 10 / calls;
+  return static_cast<double>(tenths) / 10;
 }
 
 }  // namespace

@@ -98,9 +98,12 @@ void add_sample(uint32_t metric, uint32_t cell, uint32_t contender, uint32_t ord
 }
 
 int counter_begin(opscope_name name, uint32_t cell, uint32_t contender) noexcept {
-  const std::string_view text = name.handle != 0       ? self().names.text(name.handle)
-                                : name.data != nullptr ? std::string_view{name.data, name.size}
-                                                       : std::string_view{};
+  std::string_view text;
+  if (name.handle != 0) {
+    text = self().names.text(name.handle);
+  } else if (name.data != nullptr) {
+    text = {name.data, name.size};
+  }
   return self().begin_counters(text, cell, contender) ? 1 : 0;
 }
 

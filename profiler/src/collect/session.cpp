@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <ranges>
 
 #include "collect/clock.hpp"
 #include "collect/own_cost.hpp"
@@ -223,7 +224,7 @@ void session::start_layer(const opscope_layer& layer) {
 }
 
 void session::stop_layers() noexcept {
-  for (auto layer = started_.rbegin(); layer != started_.rend(); ++layer) (*layer)->stop();
+  for (const opscope_layer* layer : std::views::reverse(started_)) layer->stop();
   started_.clear();
 }
 

@@ -22,7 +22,7 @@ std::string program() {
   std::ifstream file{"/proc/self/cmdline", std::ios::binary};
   std::string line{std::istreambuf_iterator<char>{file}, {}};
   line.resize(std::min<std::size_t>(line.size(), 4096));
-  std::replace(line.begin(), line.end(), '\0', ' ');
+  std::ranges::replace(line, '\0', ' ');
   while (!line.empty() && line.back() == ' ') line.pop_back();
   return line;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collect/thread_log.hpp"
 
-#include <time.h>
+#include <ctime>
 
 namespace opscope::collect {
 namespace {

@@ -161,8 +161,8 @@ void writer_loop::watch_clock() {
   if (last_pair_.monotonic.count() != 0) {
     const auto step = (pair.start - last_pair_.start) - elapsed;
     if (std::llabs(step.count()) > step_ns) {
-      from_.told.add("clock_step", "{\"at_ns\":\"" + std::to_string(pair.start.count()) +
-                                       "\",\"step_ns\":\"" + std::to_string(step.count()) + "\"}");
+      from_.told.add("clock_step", R"({"at_ns":")" + std::to_string(pair.start.count()) +
+                                       R"(","step_ns":")" + std::to_string(step.count()) + "\"}");
       from_.told.warn(
           "the system clock was set during the session; times before and after it "
           "do not compare (record again)");
