@@ -54,7 +54,7 @@ struct fp16_elements {
     const std::uint32_t sign = static_cast<std::uint32_t>(element & 0x8000U) << 16U;
     // Moved to fp32's exponent field, the value is 2^112 too small: the product is exact.
     const float moved = std::bit_cast<float>(magnitude << 13U) * 0x1p112F;
-    const std::uint32_t finite = std::bit_cast<std::uint32_t>(moved);
+    const auto finite = std::bit_cast<std::uint32_t>(moved);
     const std::uint32_t special = 0x7F800000U | (magnitude << 13U);
     return std::bit_cast<float>(sign | (magnitude >= 0x7C00U ? special : finite));
   }
@@ -96,7 +96,7 @@ OPSCOPE_MATH void backward_loop(const typename Elements::storage* grad_output,
 template <class Elements>
 OPSCOPE_MATH void forward_elements(const void* input, void* output, std::int64_t count,
                                    approximate form) {
-  using storage = typename Elements::storage;
+  using storage = Elements::storage;
   const auto* in = static_cast<const storage*>(input);
   auto* out = static_cast<storage*>(output);
   if (form == approximate::tanh) {
@@ -109,7 +109,7 @@ OPSCOPE_MATH void forward_elements(const void* input, void* output, std::int64_t
 template <class Elements>
 OPSCOPE_MATH void backward_elements(const void* grad_output, const void* input, void* grad_input,
                                     std::int64_t count, approximate form) {
-  using storage = typename Elements::storage;
+  using storage = Elements::storage;
   const auto* grad = static_cast<const storage*>(grad_output);
   const auto* in = static_cast<const storage*>(input);
   auto* out = static_cast<storage*>(grad_input);

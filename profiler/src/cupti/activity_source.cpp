@@ -79,7 +79,10 @@ std::string text_of(const nlohmann::json& document) {
 class activity_session {
  public:
   activity_session(const collect::activity_config& config, collect::activity_sink& sink)
-      : sink_(sink), driver_(open_driver()), cupti_(open_api()), subscription_(mark(cupti_)) {
+      : sink_(sink),
+        driver_(open_driver()),
+        cupti_(open_api()),
+        subscription_((mark_touched(), cupti_)) {
     try {
       set_up(config);
       enable(config);
@@ -103,11 +106,6 @@ class activity_session {
   /// A flush waits for the decoding thread so that its caller writes what was complete; a busy
   /// machine must not hold that caller up.
   static constexpr std::chrono::milliseconds longest_flush{200};
-
-  static const api& mark(const api& cupti) noexcept {
-    mark_touched();
-    return cupti;
-  }
 
   void set_up(const collect::activity_config& config) {
     check(cupti_.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM), "cuptiSetThreadIdType");

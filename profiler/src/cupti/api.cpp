@@ -103,10 +103,10 @@ bool bind(api& table) {
 }
 
 opscope::error too_old(const api& table) {
-  return opscope::error("open CUPTI: " + table.library.path() + " is version " +
+  return opscope::error{"open CUPTI: " + table.library.path() + " is version " +
                         version_text(table.version) + ", older than " +
                         version_text(oldest_version) +
-                        " (use torch 2.11 or later, or pip install 'nvidia-cuda-cupti>=13.0.85')");
+                        " (use torch 2.11 or later, or pip install 'nvidia-cuda-cupti>=13.0.85')"};
 }
 
 }  // namespace

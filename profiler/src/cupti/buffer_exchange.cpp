@@ -18,7 +18,7 @@ std::uint8_t* allocate() noexcept {
 }  // namespace
 
 buffer_exchange& buffer_exchange::instance() {
-  static buffer_exchange* const exchange = new buffer_exchange;
+  static auto* const exchange = new buffer_exchange;
   return *exchange;
 }
 

@@ -102,7 +102,7 @@ std::string describe(CUptiResult status, std::string_view operation, std::string
   }
   line += " (";
   line += remedy(status);
-  line += ")";
+  line += ')';
   return line;
 }
 

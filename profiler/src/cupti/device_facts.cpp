@@ -70,6 +70,7 @@ nlohmann::json runtime_version() {
 std::vector<device_facts> read_device_facts(const driver_api& driver) {
   std::vector<device_facts> devices;
   const int count = device_count(driver);
+  devices.reserve(static_cast<std::size_t>(count));
   for (int ordinal = 0; ordinal < count; ++ordinal) {
     devices.push_back(read_one(driver, ordinal));
   }
