@@ -28,8 +28,8 @@ int collect_path(dl_phdr_info* info, std::size_t /*size*/, void* data) {
 /// Where the dynamic linker found it: a plain file name says nothing about its neighbours.
 std::string resolved_path(void* handle, const std::string& fallback) {
   link_map* map = nullptr;
-  if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr && map->l_name != nullptr &&
-      *map->l_name != '\0') {
+  if (dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 && map != nullptr &&
+      map->l_name != nullptr && *map->l_name != '\0') {
     return map->l_name;
   }
   return fallback;

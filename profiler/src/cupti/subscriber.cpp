@@ -18,7 +18,7 @@ namespace {
 /// Subscribes under our name; on refusal `owner` is what CUPTI says about the holder.
 CUptiResult subscribe(const api& cupti, CUpti_CallbackFunc callback, void* data,
                       CUpti_SubscriberHandle& handle, std::string& owner) {
-  std::array<char, 2 * CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN> name{};
+  std::array<char, 2UL * CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN> name{};
   CUpti_SubscriberParams params{};
   params.structSize = CUpti_SubscriberParams_STRUCT_SIZE;
   params.subscriberName = "opscope";

@@ -41,7 +41,7 @@ struct thread_ranges {
     while (open.depth() > 0) open.remove(open.depth() - 1);  // a former owner's
     overflow = 0;
   }
-  void leave() noexcept;
+  void leave() const noexcept;
   client::span_stack<open_range, stack_capacity> open;
   std::uint32_t os_id = 0;
   std::uint32_t overflow = 0;  ///< pushes that found the stack full and were not popped yet
@@ -155,7 +155,7 @@ void write_open(const thread_ranges& thread, std::uint32_t epoch, std::uint64_t 
 }
 
 /// A thread ends: nobody will pop what it has open.
-void thread_ranges::leave() noexcept {
+void thread_ranges::leave() const noexcept {
   const std::uint32_t epoch = period.epoch.load(std::memory_order_acquire);
   if (epoch != 0 && open.depth() > 0) write_open(*this, epoch, client::runtime()->now());
 }
