@@ -82,28 +82,30 @@ registered_name::registered_name(std::string_view name, std::string_view domain)
   handle_ = nvtxDomainRegisterStringA(in, std::string{name}.c_str());
 }
 
-scoped_range::scoped_range(std::string_view name, const range_options& options) noexcept try {
-  nvtxDomainHandle_t const domain = names().domain(options.domain);
-  nvtxEventAttributes_t attributes = attributes_of(options);
-  const std::string text{name};
-  attributes.messageType = NVTX_MESSAGE_TYPE_ASCII;
-  attributes.message.ascii = text.c_str();
-  nvtxDomainRangePushEx(domain, &attributes);
-  domain_ = domain;
-  open_ = true;
-} catch (...) {  // a range that cannot be named is not opened; the program runs on
-  open_ = false;
+scoped_range::scoped_range(std::string_view name, const range_options& options) noexcept {
+  try {
+    nvtxDomainHandle_t const domain = names().domain(options.domain);
+    nvtxEventAttributes_t attributes = attributes_of(options);
+    const std::string text{name};
+    attributes.messageType = NVTX_MESSAGE_TYPE_ASCII;
+    attributes.message.ascii = text.c_str();
+    nvtxDomainRangePushEx(domain, &attributes);
+    domain_ = domain;
+    open_ = true;
+  } catch (...) {  // a range that cannot be named is not opened; the program runs on
+  }
 }
 
-scoped_range::scoped_range(const registered_name& name, const range_options& options) noexcept try {
-  nvtxEventAttributes_t attributes = attributes_of(options);
-  attributes.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
-  attributes.message.registered = static_cast<nvtxStringHandle_t>(name.handle_);
-  nvtxDomainRangePushEx(static_cast<nvtxDomainHandle_t>(name.domain_), &attributes);
-  domain_ = name.domain_;
-  open_ = true;
-} catch (...) {
-  open_ = false;
+scoped_range::scoped_range(const registered_name& name, const range_options& options) noexcept {
+  try {
+    nvtxEventAttributes_t attributes = attributes_of(options);
+    attributes.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+    attributes.message.registered = static_cast<nvtxStringHandle_t>(name.handle_);
+    nvtxDomainRangePushEx(static_cast<nvtxDomainHandle_t>(name.domain_), &attributes);
+    domain_ = name.domain_;
+    open_ = true;
+  } catch (...) {  // as above
+  }
 }
 
 scoped_range::~scoped_range() {
