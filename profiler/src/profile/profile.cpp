@@ -105,7 +105,7 @@ class profile::state {
     runtime_.range(&event);
   }
 
-  void pause() {
+  void pause() const {
     if (on_) runtime_.session_pause();
   }
   void resume() {
@@ -126,6 +126,7 @@ class profile::state {
   std::uint64_t step_start_ = 0;
 };
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the interface takes it by value
 profile::profile(profile_options options) : state_{std::make_unique<state>(options)} {}
 
 void profile::stop() {
