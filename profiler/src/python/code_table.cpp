@@ -94,7 +94,7 @@ std::uint32_t code_table::intern(std::string_view name) const noexcept {
 
 bool code_table::is_library(std::string_view file) const noexcept {
   const auto in = [file](const std::string& folder) {
-    return !folder.empty() && file.substr(0, folder.size()) == folder;
+    return !folder.empty() && file.starts_with(folder);
   };
   return in(torch_folder_) || in(own_folder_);
 }
