@@ -52,6 +52,46 @@ def test_a_wrong_op_is_wrong_however_fast() -> None:
     assert receipt.any_wrong is True
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+def test_a_result_of_another_type_is_wrong_though_its_values_are_near(dtype: torch.dtype) -> None:
+    receipt = compare(lambda x: gelu(x).to(dtype), inputs=torch.zeros(64))
+    name = str(dtype).removeprefix("torch.")
+    assert contender(receipt, 1)["verdict"] == "wrong"
+    assert f"a result is {name}, not float32" in str(receipt)
+
+
+def doubles_its_input(x: torch.Tensor) -> torch.Tensor:
+    x.mul_(2)
+    return gelu(x / 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_candidate_that_changes_its_input_is_wrong_and_the_users_tensor_stays(
+    dtype: torch.dtype,
+) -> None:
+    whole = torch.randn(8, 64, dtype=dtype)
+    before = whole.clone()
+    receipt = compare(doubles_its_input, inputs=whole[:, ::2])
+    assert contender(receipt, 0)["correct"] is True
+    assert contender(receipt, 1)["verdict"] == "wrong"
+    assert "it changes its input" in str(receipt)
+    assert torch.equal(whole, before)
+
+
+def test_what_is_called_has_the_layout_of_what_was_given() -> None:
+    seen = []
+
+    def looks(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        shared = x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()
+        seen.append((x.shape, x.stride(), x.storage_offset(), y.stride(), shared))
+        return x + y
+
+    whole = torch.randn(8, 64)
+    x, y = whole[1:, ::2], whole[0, :32].expand(7, 32)
+    opscope.compare(looks, torch.add, (x, y), **FAST)
+    assert set(seen) == {(x.shape, x.stride(), x.storage_offset(), y.stride(), True)}
+
+
 def test_a_reference_judges_both() -> None:
     receipt = compare(slow_gelu, reference=lambda x: gelu(x) + 1)
     assert contender(receipt, 0)["correct"] is False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Candidates against a baseline: correctness here, the timed passes in the native engine."""
+"""Candidates against a baseline: what is asked for; the timed passes are the native engine's."""
 
 import functools
 import json
@@ -56,6 +56,7 @@ class Settings:
     approximate: str = ""
     force: bool = False
     strict: bool = False
+    named: bool = False  # a contender's exception becomes an Error that names it and the input
     warmup: int = 50
     pairs: int = 200
     budget: float = 2.0
@@ -80,8 +81,9 @@ def compare(
     """Measures candidates against a baseline, the contenders taking turns call by call.
 
     Four passes in this order: correctness against the baseline on float64 inputs; untraced timing
-    of all inputs; the timeline; hardware counters. All are kept in one capture, from which the
-    receipt is computed. A `functools.partial` is called as its function, at no cost of its own.
+    of all inputs; the timeline; hardware counters. All are called with one copy of the inputs, and
+    are wrong where they change it. All is kept in one capture, from which the receipt is computed.
+    A `functools.partial` is called as its function, at no cost of its own.
 
     Args:
         candidate: a callable; or several as `candidates` (a mapping gives their names).
@@ -123,6 +125,7 @@ def run(contenders: Sequence[Contender], cells: Sequence[Cell], settings: Settin
     import torch
 
     from opscope import _compare, _core
+    from opscope._preparation import describe, prepare
 
     if _core.recording():
         raise Error(
@@ -135,10 +138,10 @@ def run(contenders: Sequence[Contender], cells: Sequence[Cell], settings: Settin
     calls: list[list[Any]] = []
     for index, cell in enumerate(cells):
         try:
-            prepared, description = _prepare(contenders, cell, settings)
+            prepared, description = prepare(contenders, cell, settings)
         except torch.cuda.OutOfMemoryError:
             refused = replace(cell, skipped="the GPU's memory does not allow it")
-            prepared, description = [], _describe(refused, [], settings.backward)
+            prepared, description = [], describe(refused, [], settings.backward)
         if device.type == "cuda":
             torch.cuda.empty_cache()
         calls.append(prepared)
@@ -169,28 +172,6 @@ def call_contender(
 ) -> Any:
     """The Python caller that the timeline shows around each contender's call."""
     return function(*arguments, **keywords)
-
-
-class ForwardBackward:
-    """A call and, of its result, the gradients of the floating inputs."""
-
-    def __init__(self, function: Callable[..., Any], keywords: Mapping[str, Any]) -> None:
-        self._function = function
-        self._keywords = keywords
-        self._gradients: dict[torch.dtype, list[torch.Tensor]] = {}
-
-    def __call__(self, *arguments: Any) -> tuple[Any, ...]:
-        import torch
-
-        from opscope._correctness import tensors_of
-
-        outputs = tensors_of(self._function(*arguments, **self._keywords))
-        gradients = self._gradients.get(outputs[0].dtype)
-        if gradients is None:  # once for the inputs' type, once for the reference's float64
-            gradients = [torch.ones_like(each) for each in outputs]
-            self._gradients[outputs[0].dtype] = gradients
-        inputs = [each for each in tensors_of(arguments) if each.requires_grad]
-        return (*outputs, *torch.autograd.grad(outputs, inputs, gradients))
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -319,81 +300,3 @@ def _index_of(device: "torch.device") -> int:
     import torch
 
     return torch.cuda.current_device() if device.index is None else device.index
-
-
-def _prepare(
-    contenders: Sequence[Contender], cell: Cell, settings: Settings
-) -> tuple[list[Any], dict[str, Any]]:
-    """The calls of a cell, each as (function, arguments, keywords), and the cell's description."""
-    if cell.skipped is not None:
-        return [], _describe(cell, [], settings.backward)
-    from opscope._correctness import agreement, expectation, tensors_of
-
-    arguments = cell.arguments
-    if settings.backward:
-        arguments = tuple(_with_gradient(each) for each in arguments)
-    calls: list[Any] = []
-    results = []
-    outputs: list[torch.Tensor] = []
-    expected: dict[int, tuple[list[torch.Tensor], str]] = {}
-    for index, contender in enumerate(contenders):
-        call = _call_of(contender.function, arguments, dict(contender.keywords), settings.backward)
-        if contender.baseline not in expected:
-            judge = contenders[contender.baseline]
-            function = settings.reference or judge.function
-            keywords = {} if settings.reference else dict(judge.keywords)
-            reference = _call_of(function, arguments, keywords, settings.backward)
-            expected[contender.baseline] = expectation(*reference)
-        actual = tensors_of(call[0](*call[1], **call[2]))
-        wanted, remark = expected[contender.baseline]
-        results.append({"contender": index, **agreement(actual, wanted, remark)})
-        outputs = outputs or [each.to("meta") for each in actual]
-        calls.append(call)
-    return calls, {**_describe(cell, outputs, settings.backward), "contenders": results}
-
-
-def _with_gradient(value: Any) -> Any:
-    import torch
-
-    if isinstance(value, torch.Tensor) and value.is_floating_point():
-        return value.detach().requires_grad_()
-    return value
-
-
-def _call_of(
-    function: Callable[..., Any],
-    arguments: tuple[Any, ...],
-    keywords: dict[str, Any],
-    backward: bool,
-) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
-    if not backward:
-        return function, arguments, keywords
-    return ForwardBackward(function, keywords), arguments, {}
-
-
-def _describe(cell: Cell, outputs: "list[torch.Tensor]", backward: bool) -> dict[str, Any]:
-    from opscope._correctness import tensors_of
-
-    tensors = tensors_of(cell.arguments)
-    read = _bytes_of(tensors)
-    write = _bytes_of(outputs)
-    if backward:  # reads the inputs again and the output's gradient; `outputs` has the gradients
-        gradients = _bytes_of([each for each in tensors if each.is_floating_point()])
-        read = 2 * read + write - gradients
-    return {
-        "label": cell.label,
-        "shape": list(tensors[0].shape) if tensors else [],
-        "dtype": str(tensors[0].dtype).removeprefix("torch.") if tensors else "",
-        "elements": tensors[0].numel() if tensors else cell.elements,
-        "read_bytes_ideal": read,
-        "write_bytes_ideal": write,
-        "backward": backward,
-        "skipped": cell.skipped,
-        "contenders": [],
-    }
-
-
-def _bytes_of(tensors: "Sequence[torch.Tensor]") -> int:
-    """Of distinct tensors: one that is passed twice is read once."""
-    distinct = {id(each): each for each in tensors}
-    return sum(each.numel() * each.element_size() for each in distinct.values())

@@ -41,9 +41,17 @@ def expectation(
 
 
 def agreement(
-    actual: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], remark: str
+    actual: Sequence[torch.Tensor],
+    expected: Sequence[torch.Tensor],
+    remark: str,
+    types: Sequence[torch.dtype],
 ) -> dict[str, Any]:
-    """Compares within torch.testing's tolerances for the actual results' types; NaN equals NaN.
+    """Compares within torch.testing's tolerances for `types`; NaN equals NaN.
+
+    Args:
+        expected: the values, of whatever type.
+        remark: the `why` where there is nothing else to say.
+        types: what the results must be of.
 
     Returns:
         `correct`, `max_abs_error`, `max_rel_error`, `why` as a comparison's document has them.
@@ -52,6 +60,9 @@ def agreement(
     why = remark
     if len(actual) != len(expected):
         return {"correct": False, "why": f"{len(actual)} results, not {len(expected)}"}
+    for left, dtype in zip(actual, types, strict=False):
+        if left.dtype is not dtype:
+            return {"correct": False, "why": f"a result is {_name(left.dtype)}, not {_name(dtype)}"}
     for left, right in zip(actual, expected, strict=True):
         if left.shape != right.shape:
             shapes = f"{tuple(left.shape)}, not {tuple(right.shape)}"
@@ -63,9 +74,13 @@ def agreement(
             found["correct"] = False
             why = (
                 f"{outside:,} of {left.numel():,} elements are outside the tolerances of "
-                f"{str(left.dtype).removeprefix('torch.')}"
+                f"{_name(left.dtype)}"
             )
     return {**found, "why": why}
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _difference(actual: torch.Tensor, expected: torch.Tensor) -> tuple[int, float, float]:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from opscope._receipt import Receipt
 
 SIZES = (1_024, 65_536, 1_048_576, 16_777_216, 268_435_456)
-# Input, results in float64 and float32, differences: what a cell's correctness pass holds at once.
-_BYTES_PER_ELEMENT = 40
+# Input and its copy, results in float64 and float32, differences: what a cell's correctness pass
+# holds at once.
+_BYTES_PER_ELEMENT = 44
 _RECORDED = Path(__file__).parent / "data" / "h200-gelu.opscope"
 
 

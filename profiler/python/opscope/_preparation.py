@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cell before it is timed: copies of its inputs, every contender's correctness, the calls."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from opscope._copies import Copies
+from opscope._correctness import agreement, expectation, tensors_of
+from opscope._errors import Error, one_line
+
+if TYPE_CHECKING:
+    from opscope._comparison import Cell, Contender, Settings
+
+
+def prepare(
+    contenders: "Sequence[Contender]", cell: "Cell", settings: "Settings"
+) -> tuple[list[Any], dict[str, Any]]:
+    """The calls of a cell, each as (function, arguments, keywords), and the cell's description."""
+    if cell.skipped is not None:
+        return [], describe(cell, [], settings.backward)
+    copies = Copies(cell.arguments, settings.backward)
+    if settings.backward and not any(each.requires_grad for each in tensors_of(copies.arguments)):
+        raise Error(
+            f"compare: {cell.label} has no gradient: no input is floating "
+            "(give one that is, or measure without backward)"
+        )
+    calls: list[Any] = []
+    results = []
+    outputs: list[torch.Tensor] = []
+    wanted: dict[int, Wanted] = {}
+    for index, contender in enumerate(contenders):
+        judge = contenders[contender.baseline]
+        if contender.baseline not in wanted:
+            with _Named(judge, cell, settings.named):
+                wanted[contender.baseline] = Wanted(judge, copies, settings)
+        call = _call_of(
+            contender.function, copies.arguments, dict(contender.keywords), settings.backward
+        )
+        with _Named(contender, cell, settings.named):
+            actual = tensors_of(call[0](*call[1], **call[2]))
+        result = wanted[contender.baseline].agreement(actual)
+        if copies.restore():
+            result = {**result, "correct": False, "why": "it changes its input"}
+        results.append({"contender": index, **result})
+        outputs = outputs or [each.to("meta") for each in actual]
+        calls.append(call)
+    return calls, {**describe(cell, outputs, settings.backward), "contenders": results}
+
+
+class Wanted:
+    """What a baseline's contenders must return: values on float64 inputs, types on the inputs."""
+
+    def __init__(self, judge: "Contender", copies: Copies, settings: "Settings") -> None:
+        given = (copies.arguments, dict(judge.keywords), settings.backward)
+        function, arguments, keywords = _call_of(judge.function, *given)
+        self._types = [each.dtype for each in tensors_of(function(*arguments, **keywords))]
+        copies.restore()
+        if settings.reference:
+            given = (copies.arguments, {}, settings.backward)
+            function, arguments, keywords = _call_of(settings.reference, *given)
+        self._values, self._remark = expectation(function, arguments, keywords)
+        copies.restore()
+
+    def agreement(self, actual: list[torch.Tensor]) -> dict[str, Any]:
+        """As a comparison's document has it."""
+        return agreement(actual, self._values, self._remark, self._types)
+
+
+class _Named:
+    """Says which contender raised, and on what, where a program's user sees the message alone."""
+
+    def __init__(self, contender: "Contender", cell: "Cell", wanted: bool) -> None:
+        self._what = f"call {contender.name} on {cell.label}"
+        self._wanted = wanted
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, failure: BaseException | None, trace: object) -> None:
+        if not self._wanted or isinstance(failure, torch.cuda.OutOfMemoryError):
+            return
+        if isinstance(failure, (Exception, SystemExit)):
+            raise Error(
+                f"{self._what}: {one_line(failure)} (call it alone to see where)"
+            ) from failure
+
+
+class ForwardBackward:
+    """A call and, of its result, the gradients of the floating inputs."""
+
+    def __init__(self, function: Callable[..., Any], keywords: Mapping[str, Any]) -> None:
+        self._function = function
+        self._keywords = keywords
+        self._gradients: dict[torch.dtype, list[torch.Tensor]] = {}
+
+    def __call__(self, *arguments: Any) -> tuple[Any, ...]:
+        outputs = tensors_of(self._function(*arguments, **self._keywords))
+        gradients = self._gradients.get(outputs[0].dtype)
+        if gradients is None:  # once for the inputs' type, once for the reference's float64
+            gradients = [torch.ones_like(each) for each in outputs]
+            self._gradients[outputs[0].dtype] = gradients
+        inputs = [each for each in tensors_of(arguments) if each.requires_grad]
+        return (*outputs, *torch.autograd.grad(outputs, inputs, gradients))
+
+
+def _call_of(
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    keywords: dict[str, Any],
+    backward: bool,
+) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+    if not backward:
+        return function, arguments, keywords
+    return ForwardBackward(function, keywords), arguments, {}
+
+
+def describe(cell: "Cell", outputs: list[torch.Tensor], backward: bool) -> dict[str, Any]:
+    """A cell as the comparison's document has it, before its contenders."""
+    tensors = tensors_of(cell.arguments)
+    read = _bytes_of(tensors)
+    write = _bytes_of(outputs)
+    if backward:  # reads the inputs again and the output's gradient; `outputs` has the gradients
+        gradients = _bytes_of([each for each in tensors if each.is_floating_point()])
+        read = 2 * read + write - gradients
+    return {
+        "label": cell.label,
+        "shape": list(tensors[0].shape) if tensors else [],
+        "dtype": str(tensors[0].dtype).removeprefix("torch.") if tensors else "",
+        "elements": tensors[0].numel() if tensors else cell.elements,
+        "read_bytes_ideal": read,
+        "write_bytes_ideal": write,
+        "backward": backward,
+        "skipped": cell.skipped,
+        "contenders": [],
+    }
+
+
+def _bytes_of(tensors: Sequence[torch.Tensor]) -> int:
+    """Of distinct tensors: one that is passed twice is read once."""
+    distinct = {id(each): each for each in tensors}
+    return sum(each.numel() * each.element_size() for each in distinct.values())
