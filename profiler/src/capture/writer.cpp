@@ -38,6 +38,7 @@ std::string_view remedy(int status) {
   if (status == EACCES || status == EPERM || status == EROFS)
     return "choose a folder you may write to";
   if (status == ENOENT || status == ENOTDIR) return "create the folder first";
+  if (status == EEXIST) return "another file took the name meanwhile: rename one of the two";
   return "choose another output";
 }
 
@@ -47,6 +48,16 @@ struct text_hash {
     return std::hash<std::string_view>{}(text);
   }
 };
+
+/// Renames without replacing; 0 or the error number.
+int rename_new(const char* from, const char* to) noexcept {
+  if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  // This file system knows no such rename.
+  if (::link(from, to) != 0) return errno;
+  ::unlink(from);
+  return 0;
+}
 
 void put(std::vector<std::byte>& to, const void* from, std::size_t size) {
   const auto* bytes = static_cast<const std::byte*>(from);
@@ -63,17 +74,15 @@ void put_text(std::vector<std::byte>& to, std::string_view text) {
 
 class writer::state {
  public:
-  state(const std::filesystem::path& path, bool force) : path_{path}, partial_{path} {
+  state(const std::filesystem::path& path, bool force)
+      : path_{path}, partial_{path}, force_{force} {
     partial_ += ".partial";
-    refuse_existing(force);
-    descriptor_ = ::open(partial_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor_ < 0) fail("create", errno);
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-      ::close(descriptor_);
-      throw error(
-          fmt::format("cannot create '{}': another process is writing it (choose another "
-                      "output)",
-                      path_.string()));
+    refuse_name();
+    open_partial();
+    // A former writer may have renamed what was opened here, or left its records in it.
+    while (!names_descriptor() || (!force_ && set_partial_aside())) {
+      ::close(std::exchange(descriptor_, -1));
+      open_partial();
     }
     // A device cannot be cut, and need not be.
     if (::ftruncate(descriptor_, 0) != 0 && errno != EINVAL) {
@@ -175,8 +184,9 @@ class writer::state {
     append(segment, raw);
     write(std::as_bytes(std::span{&last, 1}));
     if (::fsync(descriptor_) != 0 && errno != EINVAL) fail("write", errno);
-    if (std::rename(partial_.c_str(), path_.c_str()) != 0)
-      fail("rename the partial file to", errno);
+    const int status = force_ ? (std::rename(partial_.c_str(), path_.c_str()) == 0 ? 0 : errno)
+                              : rename_new(partial_.c_str(), path_.c_str());
+    if (status != 0) fail("rename the partial file to", status);
     ::close(std::exchange(descriptor_, -1));
   }
 
@@ -188,6 +198,7 @@ class writer::state {
 
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  [[nodiscard]] const std::filesystem::path& aside() const noexcept { return aside_; }
 
  private:
   [[noreturn]] void fail(std::string_view what, int status) const {
@@ -195,13 +206,49 @@ class writer::state {
                             remedy(status)));
   }
 
-  void refuse_existing(bool force) const {
-    if (force) return;
-    for (const auto& taken : {path_, partial_}) {
-      struct stat status{};
-      if (::lstat(taken.c_str(), &status) != 0) continue;
-      throw error(fmt::format("cannot create '{}': '{}' exists (remove it, or use force)",
-                              path_.string(), taken.string()));
+  void refuse_name() const {
+    if (path_.native().find('\0') != std::string::npos) {
+      throw error("cannot create a capture: its path holds a NUL byte (leave that out)");
+    }
+    struct stat status{};
+    if (force_ || ::lstat(path_.c_str(), &status) != 0) return;
+    throw error(
+        fmt::format("cannot create '{0}': '{0}' exists (remove it, or use force)", path_.string()));
+  }
+
+  /// Opens the partial file and locks it.
+  void open_partial() {
+    descriptor_ = ::open(partial_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (descriptor_ < 0) fail("create", errno);
+    if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
+    ::close(descriptor_);
+    throw error(
+        fmt::format("cannot create '{}': another process is writing it (choose another "
+                    "output)",
+                    path_.string()));
+  }
+
+  /// Whether the partial name is still that of the opened file.
+  [[nodiscard]] bool names_descriptor() const noexcept {
+    struct stat opened{};
+    struct stat named{};
+    return ::fstat(descriptor_, &opened) == 0 && ::stat(partial_.c_str(), &named) == 0 &&
+           opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+  }
+
+  /// Renames a partial file that holds something: its writer died, and it can be read.
+  /// @return false when there was nothing in it.
+  bool set_partial_aside() {
+    struct stat opened{};
+    if (::fstat(descriptor_, &opened) != 0 || opened.st_size == 0) return false;
+    for (int number = 1;; ++number) {
+      aside_ = partial_;
+      aside_ += '.' + std::to_string(number);
+      const int status = rename_new(partial_.c_str(), aside_.c_str());
+      if (status == 0) return true;
+      if (status == EEXIST) continue;
+      ::close(std::exchange(descriptor_, -1));
+      fail("set aside the partial file of", status);
     }
   }
 
@@ -243,6 +290,8 @@ class writer::state {
 
   std::filesystem::path path_;
   std::filesystem::path partial_;
+  std::filesystem::path aside_;
+  bool force_;
   int descriptor_ = -1;
   std::uint64_t offset_ = 0;
   std::unordered_map<std::string, std::uint32_t, text_hash, std::equal_to<>> ids_;
@@ -275,6 +324,7 @@ void writer::document(std::string_view name, std::string_view json) {
 
 std::uint64_t writer::bytes_written() const noexcept { return state_->offset(); }
 const std::filesystem::path& writer::path() const noexcept { return state_->path(); }
+const std::filesystem::path& writer::set_aside() const noexcept { return state_->aside(); }
 
 void writer::close(timestamp session_end, const ledger& ledger) {
   state_->close(session_end, ledger);

@@ -14,7 +14,7 @@ namespace opscope::capture {
 
 /// Appends a `.opscope` file. Written as `<path>.partial` and renamed by close(), so that a final
 /// name never holds a partial file; what was appended before a kill is readable from the partial
-/// one. Not thread-safe: one writer thread owns it.
+/// one. One that a dead process left is set aside. Not thread-safe: one writer thread owns it.
 class writer {
  public:
   /// @param header JSON object of the session: clocks, machine, versions, options.
@@ -35,8 +35,12 @@ class writer {
   [[nodiscard]] std::uint64_t bytes_written() const noexcept;
   [[nodiscard]] const std::filesystem::path& path() const noexcept;  ///< the final name
 
+  /// The new name of the partial file that was found at the start; empty: there was none.
+  [[nodiscard]] const std::filesystem::path& set_aside() const noexcept;
+
   /// Writes the footer (index and ledger), syncs, and renames to the final name. Once.
-  /// @throws opscope::error when that fails; the partial file stays.
+  /// @throws opscope::error when that fails, or when another file took the name meanwhile and
+  /// `force` is false; the partial file stays.
   void close(timestamp session_end, const ledger& ledger);
 
   /// Removes what was written, for a session that is refused after all.

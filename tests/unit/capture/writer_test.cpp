@@ -59,6 +59,49 @@ TEST(writer, refuses_a_file_that_another_writer_has_open) {
   EXPECT_NE(message.find("another process is writing it"), std::string::npos) << message;
 }
 
+TEST(writer, sets_aside_the_partial_file_of_a_dead_process) {
+  const test::temporary_folder folder;
+  for (int run = 0; run < 2; ++run) {
+    std::vector<op> rows{make_row<op>(1, 2)};
+    writer{folder / "a.opscope", false, "{}"}.append(std::span{rows});  // and never closed
+  }
+  writer to{folder / "a.opscope", false, "{}"};
+  EXPECT_EQ(to.set_aside(), folder / "a.opscope.partial.2") << "an earlier one is kept";
+  for (const auto* kept : {"a.opscope.partial.1", "a.opscope.partial.2"}) {
+    const auto read = capture::open(folder / kept);
+    ASSERT_TRUE(read.ok()) << kept;
+    EXPECT_EQ(test::all<op>(read.value()).size(), 1U) << kept;
+  }
+  to.close(timestamp{1}, {});
+  EXPECT_TRUE(capture::open(folder / "a.opscope").ok());
+}
+
+TEST(writer, leaves_alone_a_partial_file_that_a_living_process_writes) {
+  const test::temporary_folder folder;
+  const writer first{folder / "a.opscope", false, "{}"};
+  const auto message = message_of([&] { writer{folder / "a.opscope", false, "{}"}; });
+  EXPECT_NE(message.find("another process is writing it"), std::string::npos) << message;
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.opscope.partial.1"));
+}
+
+TEST(writer, does_not_replace_a_file_that_came_meanwhile) {
+  const test::temporary_folder folder;
+  writer to{folder / "a.opscope", false, "{}"};
+  std::ofstream{folder / "a.opscope"} << "precious";
+  const auto message = message_of([&] { to.close(timestamp{1}, {}); });
+  EXPECT_NE(message.find("File exists (another file took the name"), std::string::npos) << message;
+  EXPECT_EQ(std::filesystem::file_size(folder / "a.opscope"), 8U);
+  EXPECT_TRUE(capture::open(folder / "a.opscope.partial").ok()) << "the capture is kept";
+}
+
+TEST(writer, refuses_a_path_with_a_nul_byte) {
+  const test::temporary_folder folder;
+  const auto path = folder / std::string{"x\0y", 3};
+  const auto message = message_of([&] { writer{path, false, "{}"}; });
+  EXPECT_NE(message.find("NUL byte"), std::string::npos) << message;
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
 TEST(writer, says_why_an_output_cannot_be_written_and_what_to_do) {
   const auto message = message_of([] { writer{"/proc/nowhere/a.opscope", false, "{}"}; });
   EXPECT_EQ(message,
