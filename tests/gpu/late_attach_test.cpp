@@ -55,10 +55,10 @@ TEST_F(late_attach_test, launches_through_the_driver_api_are_recorded) {
   float* floats = data().data();
   float value = 1;
   std::size_t count = small;
-  void* parameters[] = {&floats, &value, &count};
+  void* parameters[] = {static_cast<void*>(&floats), &value, &count};
   const auto launch = driver_function<decltype(&cuLaunchKernel)>("cuLaunchKernel");
   const auto launch_ex = driver_function<decltype(&cuLaunchKernelEx)>("cuLaunchKernelEx");
-  const auto function = reinterpret_cast<CUfunction>(add_function());
+  auto* const function = reinterpret_cast<CUfunction>(add_function());
   CUlaunchConfig config{};
   config.gridDimX = small / 256;
   config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
