@@ -6,6 +6,7 @@
 #include "commands.hpp"
 #include "export/export_file.hpp"
 #include "input.hpp"
+#include "messages.hpp"
 
 namespace opscope::cli {
 namespace {
@@ -22,18 +23,20 @@ status run(const export_command& command) {
   if (command.output == "-" && command.to.empty()) {
     throw failure(status::usage, "export to standard output: the format is not given (add --to)");
   }
+  if (command.output.empty()) {
+    throw failure(status::usage, "export: the name of the output is empty (give a path)");
+  }
   const auto source = open_capture(command.file, command.strict);
   if (command.output == "-") {
     exporter::write_chrome(source, std::cout);
-    if (!std::cout) {
-      throw failure(status::file, "export to standard output: it was closed (keep the pipe open)");
-    }
     return status::done;
   }
   try {
-    const auto report = exporter::export_file(source, command.output, command.force);
-    std::cerr << fmt::format("opscope: wrote {}: {} slices, {} arrows\n", command.output,
-                             total(report.slices), total(report.arrows));
+    const auto form =
+        command.to.empty() ? exporter::file_form::by_suffix : exporter::file_form::chrome;
+    const auto report = exporter::export_file(source, command.output, command.force, form);
+    tell(fmt::format("wrote {}: {} slices, {} arrows", command.output, total(report.slices),
+                     total(report.arrows)));
   } catch (const error& refused) {
     throw failure(status::file, refused.what());
   }

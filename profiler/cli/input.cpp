@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "failure.hpp"
+#include "messages.hpp"
 
 namespace opscope::cli {
 namespace {
@@ -114,12 +115,13 @@ temporary_file::~temporary_file() {
 }
 
 capture::capture open_capture(const std::string& file, bool strict) {
+  if (file.empty()) {
+    throw failure(status::usage, "read a capture: its name is empty (give the path of one)");
+  }
   if (file != "-") return open_file(file, file, strict);
   const auto spooled = spool_standard_input();
   // The reader keeps the file open, so that its name may go.
   return open_file("standard input", spooled.path(), strict);
 }
-
-void warn(const std::string& line) { std::cerr << "opscope: warning: " << line << '\n'; }
 
 }  // namespace opscope::cli

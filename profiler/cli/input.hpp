@@ -27,7 +27,4 @@ class temporary_file {
 /// @throws failure with status::file.
 [[nodiscard]] capture::capture open_capture(const std::string& file, bool strict);
 
-/// One line on standard error: `opscope: warning: ...`.
-void warn(const std::string& line);
-
 }  // namespace opscope::cli

@@ -11,18 +11,13 @@
 #include <string>
 
 #include "commands.hpp"
+#include "messages.hpp"
 
 namespace opscope::cli {
 namespace {
 
 constexpr std::size_t help_column = 30;  ///< where the help of an option begins
 constexpr std::size_t help_width = 80 - help_column;
-
-/// One line, whatever was thrown.
-int report(status code, const std::string& line) {
-  std::cerr << "opscope: error: " << line << '\n';
-  return static_cast<int>(code);
-}
 
 void take_file(CLI::App& command, std::string& file) {
   command.add_option("FILE", file, "a .opscope capture, or - for standard input")
@@ -127,7 +122,9 @@ class program {
     const std::vector<std::string> groupings(analyse::groupings.begin(), analyse::groupings.end());
     take_choice(*parser, "--by", options.by, groupings);
     parser->add_flag("--group-by-shape", options.group_by_shape, "a row a set of input shapes");
-    parser->add_option("--top", options.top, "rows to keep (all)")->type_name("N");
+    parser->add_option("--top", options.top, "rows to keep (all)")
+        ->check(CLI::PositiveNumber.description(""))
+        ->type_name("N");
     parser->add_option("--sort", options.sort, "column to sort by")->type_name("KEY");
     parser->add_flag("--full", options.full, "all columns, whole names");
     take_format(*parser, command->format);
@@ -138,7 +135,7 @@ class program {
     export_command* command = nullptr;
     auto* parser = add("export", "write a Chrome trace, which Perfetto opens", command);
     take_file(*parser, command->file);
-    parser->add_option("-o,--output", command->output, "OUT.json, OUT.json.gz, or - with --to")
+    parser->add_option("-o,--output", command->output, "OUT.json, OUT.json.gz; any or - with --to")
         ->required()
         ->type_name("OUT");
     take_choice(*parser, "--to", command->to, {"chrome"});
@@ -190,7 +187,10 @@ void program::add_view() {}
 int main(int argc, char** argv) {
   using opscope::cli::status;
   try {
-    return opscope::cli::program{}.run(argc, argv);
+    opscope::cli::standard_output output;
+    const int code = opscope::cli::program{}.run(argc, argv);
+    output.finish();
+    return code;
   } catch (const opscope::cli::failure& failed) {
     return opscope::cli::report(failed.code(), failed.what());
   } catch (const opscope::error& refused) {

@@ -9,6 +9,7 @@
 #include "commands.hpp"
 #include "export/export_file.hpp"
 #include "input.hpp"
+#include "messages.hpp"
 #include "process.hpp"
 #include "viewer/server.hpp"
 
@@ -74,7 +75,7 @@ status run(const view_command& command) {
   viewer::server server{ui, trace.path(), static_cast<std::uint16_t>(command.port)};
   const interrupt_watch watch{server};
   std::cout << server.address() << '\n' << std::flush;
-  std::cerr << "opscope: serving " << command.file << " until Ctrl-C\n";
+  tell("serving " + command.file + " until Ctrl-C");
   if (!command.no_browser && !start_detached({"xdg-open", server.address()})) {
     warn("no browser could be started: open the address above");
   }

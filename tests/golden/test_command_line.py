@@ -6,6 +6,8 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +69,8 @@ def test_help_and_version_are_data(opscope: Program) -> None:
         ["summary"],
         ["summary", "x.opscope", "--by", "colour"],
         ["verify", "x.opscope", "--format", "xml"],
+        ["summary", "x.opscope", "--top", "0"],
+        ["summary", "x.opscope", "--top", "-1"],
     ],
 )
 def test_wrong_usage_is_2(opscope: Program, arguments: list[str]) -> None:
@@ -183,6 +187,72 @@ def test_standard_input_and_output(opscope: Program, capture: Path, tmp_path: Pa
     assert opscope("export", capture, "-o", out).returncode == 0
     assert strict(piped.stdout)["traceEvents"] == strict(out.read_bytes())["traceEvents"]
     assert opscope("export", capture, "-o", "-").returncode == 2
+
+
+@pytest.mark.parametrize("closed", [False, True], ids=["full", "closed"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        ["doctor"],
+        ["summary", "CAPTURE"],
+        ["verify", "CAPTURE"],
+        ["export", "CAPTURE", "-o", "-", "--to", "chrome"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_standard_output_that_cannot_be_written_is_3(
+    opscope_program: str, capture: Path, arguments: list[str], closed: bool
+) -> None:
+    command = [str(capture) if part == "CAPTURE" else part for part in arguments]
+    redirected = f'exec "$@" {">&-" if closed else ">/dev/full"}'
+    done = subprocess.run(
+        ["sh", "-c", redirected, "sh", opscope_program, *command],
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    why = "Bad file descriptor" if closed else "No space left on device (free some space"
+    assert f"write standard output: {why}" in refused(done, 3)
+
+
+def test_a_full_disk_is_named_and_nothing_stays(
+    opscope: Program, opscope_program: str, capture: Path, tmp_path: Path
+) -> None:
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+
+    command = [opscope_program, "export", str(capture), "-o", str(tmp_path / "trace.json")]
+    done = subprocess.run(command, capture_output=True, check=False, preexec_fn=limit)
+    assert "File too large (raise the limit" in refused(done, 3)
+    assert list(tmp_path.iterdir()) == []
+    full = opscope("export", capture, "-o", "/dev/full", "--to", "chrome")
+    assert "No space left on device (free some space" in refused(full, 3)
+
+
+def test_a_chrome_trace_goes_under_any_name_and_to_devices(
+    opscope: Program, capture: Path, tmp_path: Path
+) -> None:
+    assert opscope("export", capture, "-o", tmp_path / "t", "--to", "chrome").returncode == 0
+    assert opscope("export", capture, "-o", tmp_path / "t.gz", "--to", "chrome").returncode == 0
+    plain, packed = (tmp_path / "t").read_bytes(), (tmp_path / "t.gz").read_bytes()
+    assert strict(plain)["traceEvents"] == strict(gzip.decompress(packed))["traceEvents"]
+    for extra in ([], ["--force"]):
+        assert (
+            opscope("export", capture, "-o", "/dev/null", "--to", "chrome", *extra).returncode == 0
+        )
+    assert Path("/dev/null").is_char_device(), "written to, not replaced"
+
+
+def test_an_error_is_one_line_whatever_the_name_of_the_file(
+    opscope: Program, capture: Path, tmp_path: Path
+) -> None:
+    line = refused(opscope("summary", tmp_path / "a\nb\x1b[31m.opscope"), 3)
+    assert "a\\nb\\x1b[31m.opscope" in line
+    refused(opscope("summary", ""), 2)
+    refused(opscope("export", capture, "-o", ""), 2)
 
 
 def test_outputs_are_not_replaced(opscope: Program, capture: Path, tmp_path: Path) -> None:

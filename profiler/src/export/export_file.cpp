@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/export_file.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
+#include <ostream>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
+#include "export/descriptor_buffer.hpp"
 #include "export/gzip_stream.hpp"
 #include "opscope/error.hpp"
 
@@ -20,50 +24,88 @@ namespace {
   throw error("export to " + out.string() + ": " + why + " (" + remedy + ")");
 }
 
+[[noreturn]] void refuse_write(const std::filesystem::path& out, int status) {
+  refuse(out, std::strerror(status), std::string{remedy_of_write(status)});
+}
+
 /// The file while it is being written; gone unless it was published.
 class partial_file {
  public:
-  explicit partial_file(const std::filesystem::path& out)
-      : path_{out.string() + ".partial-" + std::to_string(getpid())} {}
+  /// @param in_place `out` is a device or a pipe, which is no file to replace.
+  partial_file(const std::filesystem::path& out, bool in_place)
+      : path_{in_place ? out.string() : out.string() + ".partial-" + std::to_string(getpid())},
+        stays_{in_place},
+        descriptor_{::open(path_.c_str(), O_WRONLY | O_CLOEXEC | (in_place ? 0 : O_CREAT | O_TRUNC),
+                           0666)} {
+    if (descriptor_ < 0) refuse(out, std::strerror(errno), "choose a path that can be written");
+  }
   partial_file(const partial_file&) = delete;
   partial_file& operator=(const partial_file&) = delete;
   ~partial_file() {
+    if (descriptor_ >= 0) ::close(descriptor_);
     std::error_code ignored;
-    if (!published_) std::filesystem::remove(path_, ignored);
+    if (!stays_) std::filesystem::remove(path_, ignored);
   }
 
-  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
 
   void publish(const std::filesystem::path& out) {
+    if (::close(std::exchange(descriptor_, -1)) != 0) refuse_write(out, errno);
+    if (stays_) return;
     std::error_code failed;
     std::filesystem::rename(path_, out, failed);
     if (failed) refuse(out, failed.message(), "choose a path that can be written");
-    published_ = true;
+    stays_ = true;
   }
 
  private:
   std::filesystem::path path_;
-  bool published_ = false;
+  bool stays_;
+  int descriptor_;
 };
+
+/// Whether `out` is there and neither a file nor a folder.
+bool is_device(const std::filesystem::path& out) {
+  std::error_code unknown;
+  const auto found = std::filesystem::status(out, unknown);
+  return std::filesystem::exists(found) && !std::filesystem::is_regular_file(found) &&
+         !std::filesystem::is_directory(found);
+}
 
 }  // namespace
 
 const char* export_suffixes() noexcept { return ".json or .json.gz"; }
 
+std::string_view remedy_of_write(int error_number) noexcept {
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free some space, or write elsewhere";
+    case EFBIG:
+      return "raise the limit on file sizes (ulimit -f), or write elsewhere";
+    case EPIPE:
+      return "keep the pipe open";
+    default:
+      return "write elsewhere";
+  }
+}
+
 chrome_report export_file(const capture::capture& source, const std::filesystem::path& out,
-                          bool force) {
+                          bool force, file_form form) {
   const auto name = out.filename().string();
-  const bool compressed = name.ends_with(".json.gz");
-  if (!compressed && !name.ends_with(".json")) {
+  const bool any_name = form == file_form::chrome;
+  const bool compressed = name.ends_with(any_name ? ".gz" : ".json.gz");
+  if (!any_name && !compressed && !name.ends_with(".json")) {
     refuse(out, "unknown suffix", std::string{"use "} + export_suffixes());
   }
   std::error_code unknown;
-  if (!force && std::filesystem::exists(out, unknown)) {
+  const bool in_place = is_device(out);
+  if (!force && !in_place && std::filesystem::exists(out, unknown)) {
     refuse(out, "the file exists", "choose another name, or pass --force");
   }
-  partial_file partial{out};
-  std::ofstream file{partial.path(), std::ios::binary | std::ios::trunc};
-  if (!file) refuse(out, std::strerror(errno), "choose a path that can be written");
+  partial_file partial{out, in_place};
+  descriptor_buffer buffer{partial.descriptor()};
+  std::ostream file{&buffer};
   chrome_options options;
   options.trace_name = name;
   chrome_report report;
@@ -74,8 +116,8 @@ chrome_report export_file(const capture::capture& source, const std::filesystem:
   } else {
     report = write_chrome(source, file, options);
   }
-  file.close();
-  if (!file) refuse(out, std::strerror(errno), "free some space, or choose another path");
+  file.flush();
+  if (buffer.failure() != 0) refuse_write(out, buffer.failure());
   partial.publish(out);
   return report;
 }

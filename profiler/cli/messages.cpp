@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "messages.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <iostream>
+#include <string>
+
+#include "export/export_file.hpp"
+
+namespace opscope::cli {
+namespace {
+
+std::string escaped(std::string_view text) {
+  constexpr unsigned char last_control = 0x1F;
+  constexpr unsigned char del = 0x7F;
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte > last_control && byte != del) {
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else {
+      out += fmt::format("\\x{:02x}", byte);
+    }
+  }
+  return out;
+}
+
+/// A closed standard stream leaves its number to the next file that is opened, which then takes
+/// what was meant for the stream. Reading is all that the stand-in for standard output can do.
+void hold_standard_streams() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(descriptor, F_GETFD) >= 0) continue;
+    const int flags = descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY;
+    [[maybe_unused]] const int opened = open("/dev/null", flags);
+  }
+}
+
+}  // namespace
+
+int report(status code, std::string_view line) {
+  std::cerr << "opscope: error: " << escaped(line) << '\n';
+  return static_cast<int>(code);
+}
+
+void warn(std::string_view line) { std::cerr << "opscope: warning: " << escaped(line) << '\n'; }
+
+void tell(std::string_view line) { std::cerr << "opscope: " << escaped(line) << '\n'; }
+
+standard_output::standard_output() : buffer_{STDOUT_FILENO}, before_{std::cout.rdbuf(&buffer_)} {
+  hold_standard_streams();
+}
+
+standard_output::~standard_output() {
+  std::cout.flush();
+  std::cout.rdbuf(before_);
+}
+
+void standard_output::finish() {
+  std::cout.flush();
+  const int why = buffer_.failure();
+  if (why == 0) return;
+  throw failure(status::file, fmt::format("write standard output: {} ({})", std::strerror(why),
+                                          exporter::remedy_of_write(why)));
+}
+
+}  // namespace opscope::cli
