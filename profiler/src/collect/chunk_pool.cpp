@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <new>
 
 namespace opscope::collect {
@@ -28,6 +29,20 @@ std::size_t chunk_pool::limit(std::size_t bytes) {
     parked_.push_back(index - 1);
   }
   return static_cast<std::size_t>(available()) * chunk::size;
+}
+
+int chunk_pool::room_for(std::size_t bytes) const noexcept {
+  constexpr std::size_t for_threads = std::size_t{64} << 20U;
+  constexpr std::size_t arena_bytes = arena_chunks * chunk::size;
+  const std::size_t held = arena_count_ * arena_bytes;
+  const std::size_t wanted = std::min(bytes, most_arenas * arena_bytes);
+  if (wanted <= held) return 0;
+  const std::size_t missing = wanted - held + for_threads;
+  void* memory = ::mmap(nullptr, missing, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return errno;
+  ::munmap(memory, missing);
+  return 0;
 }
 
 bool chunk_pool::add_arena() {

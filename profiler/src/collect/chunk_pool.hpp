@@ -34,6 +34,11 @@ class chunk_pool {
   /// @return the limit that the machine's memory allows, in bytes.
   std::size_t limit(std::size_t bytes);
 
+  /// Whether limit(bytes) can have its memory and leave the threads of a session theirs; takes
+  /// none.
+  /// @return 0, or the error number of the machine's refusal. Not thread-safe.
+  [[nodiscard]] int room_for(std::size_t bytes) const noexcept;
+
   /// A chunk, or nullptr when all are out.
   [[nodiscard]] chunk* take() noexcept;
   void give(chunk* used) noexcept;

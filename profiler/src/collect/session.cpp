@@ -13,7 +13,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <ranges>
+#include <string>
+#include <utility>
 
 #include "collect/clock.hpp"
 #include "collect/own_cost.hpp"
@@ -37,12 +40,19 @@ session::session(const session_context& context, const opscope_session_options& 
     : context_{context}, options_{options}, layers_{layers.begin(), layers.end()} {
   // An eighth is for rows on their way from the sources to the file.
   const std::size_t memory = options_.memory_bytes();
+  if (const int why = context_.pool.room_for(memory); why != 0) {
+    throw error("cannot start the session: the buffers of " + std::to_string(memory >> 20U) +
+                " MiB: " + std::strerror(why) + " (lower memory)");
+  }
   context_.pool.limit(memory - memory / 8);
   const std::string own_cost = measure_own_cost(context_.pool);
   const std::string header = session_header(options_, now_ns(), own_cost, context_.make.touched());
-  output_ = std::make_unique<output>(
-      capture::writer{options_.output(), options_.get().force != 0, header}, context_.names,
-      context_.told);
+  capture::writer writer{options_.output(), options_.get().force != 0, header};
+  if (const auto& aside = writer.set_aside(); !aside.empty()) {
+    context_.told.warn("a recording of that name was cut short; it is kept as '" + aside.string() +
+                       "' (read or remove it)");
+  }
+  output_ = std::make_unique<output>(std::move(writer), context_.names, context_.told);
   sink_ = std::make_unique<session_sink>(context_.names, context_.told, memory / 8);
   barrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
   const std::uint32_t generation = context_.hot.generation.load() + 1;

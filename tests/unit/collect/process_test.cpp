@@ -167,6 +167,48 @@ TEST(process, a_disk_that_fills_up_is_reported_and_the_partial_file_stays) {
   EXPECT_EQ(read.value().count(record_kind::op), 1U);
 }
 
+TEST(process, memory_that_the_machine_refuses_is_named_and_not_taken) {
+  const test::temporary_folder folder;
+  const std::string path = folder / "a.opscope";
+  const int status = in_child([&path] {
+    const rlimit limit{std::size_t{1} << 30U, std::size_t{1} << 30U};
+    setrlimit(RLIMIT_AS, &limit);
+    runtime_session session;
+    session.options.output = path.c_str();
+    session.options.memory_bytes = std::size_t{8} << 30U;
+    const std::string reason = session.start();
+    if (reason.find("8192 MiB: Cannot allocate memory (lower memory)") == std::string::npos) {
+      _exit(3);
+    }
+    session.options.memory_bytes = std::size_t{64} << 20U;
+    if (!session.start().empty() || !session.stop().empty()) _exit(4);
+  });
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(process, a_rerun_after_a_kill_records_and_keeps_what_the_killed_one_left) {
+  const test::temporary_folder folder;
+  const std::string path = folder / "a.opscope";
+  const auto record = [&path](bool killed) {
+    runtime_session session;
+    session.options.output = path.c_str();
+    if (!session.start().empty()) _exit(3);
+    if (killed) kill(getpid(), SIGKILL);
+    if (!session.stop().empty()) _exit(4);
+  };
+  ASSERT_TRUE(WIFSIGNALED(in_child([&] { record(true); })));
+  EXPECT_EQ(in_child([&] { record(false); }), 0);
+  EXPECT_TRUE(open(path + ".partial.1").ok());
+  const auto read = open(path);
+  ASSERT_TRUE(read.ok());
+  bool warned = false;
+  for (const auto& document : read.value().documents()) {
+    warned = warned || document.json.find(".partial.1' (read or remove it)") != std::string::npos;
+  }
+  EXPECT_TRUE(warned) << "in one line";
+}
+
 TEST(process, the_events_of_an_ended_thread_are_kept) {
   runtime_session session;
   ASSERT_EQ(session.start(), "");
