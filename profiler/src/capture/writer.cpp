@@ -49,6 +49,11 @@ struct text_hash {
   }
 };
 
+/// Renames, replacing what has the name; 0 or the error number.
+int rename_over(const char* from, const char* to) noexcept {
+  return std::rename(from, to) == 0 ? 0 : errno;
+}
+
 /// Renames without replacing; 0 or the error number.
 int rename_new(const char* from, const char* to) noexcept {
   if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
@@ -184,7 +189,7 @@ class writer::state {
     append(segment, raw);
     write(std::as_bytes(std::span{&last, 1}));
     if (::fsync(descriptor_) != 0 && errno != EINVAL) fail("write", errno);
-    const int status = force_ ? (std::rename(partial_.c_str(), path_.c_str()) == 0 ? 0 : errno)
+    const int status = force_ ? rename_over(partial_.c_str(), path_.c_str())
                               : rename_new(partial_.c_str(), path_.c_str());
     if (status != 0) fail("rename the partial file to", status);
     ::close(std::exchange(descriptor_, -1));
