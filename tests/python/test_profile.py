@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The profiling context: what it records, and that it never harms its block."""
 
+import cProfile
 import gzip
 import json
 import os
@@ -356,3 +357,13 @@ class TestSteps:
         assert p.verify()["verdict"] == "complete"
         with opscope.profile():
             pass
+
+
+def test_a_program_may_use_cprofile_inside_the_block(tmp_path: Path) -> None:
+    with opscope.profile(tmp_path / "a.opscope", python="calls") as p:
+        own = cProfile.Profile()
+        own.enable()
+        sorted([2, 1])
+        own.disable()
+    assert own.getstats(), "the program's profiler saw its calls"
+    assert names(p, "python_function")

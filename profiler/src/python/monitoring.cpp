@@ -72,9 +72,10 @@ owned monitoring() noexcept {
   return owned::borrow(found);
 }
 
-/// Takes a free tool number: the profiler's own, then the ones nobody is meant to have.
+/// Takes a free tool number: one that nobody is meant to have, and only last the one that cProfile
+/// takes, so that the program may use it meanwhile.
 int take_tool(PyObject* module) {
-  for (const int candidate : {2, 3, 4}) {
+  for (const int candidate : {4, 3, 2}) {
     const owned taken{PyObject_CallMethod(module, "use_tool_id", "is", candidate, "opscope")};
     if (taken) return candidate;
     PyErr_Clear();  // ValueError: in use
