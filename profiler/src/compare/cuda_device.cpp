@@ -12,6 +12,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/util/Exception.h>
 
+#include <cmath>
 #include <utility>
 
 #include "compare/timing_device.hpp"
@@ -40,8 +41,8 @@ class stopwatch {
   [[nodiscard]] nanoseconds elapsed() {
     end_.synchronize();
     constexpr double nanoseconds_per_millisecond = 1e6;
-    return nanoseconds(static_cast<std::int64_t>(
-        static_cast<double>(begin_.elapsed_time(end_)) * nanoseconds_per_millisecond + 0.5));
+    return nanoseconds(
+        std::llround(static_cast<double>(begin_.elapsed_time(end_)) * nanoseconds_per_millisecond));
   }
 
  private:

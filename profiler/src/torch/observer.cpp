@@ -285,7 +285,7 @@ void stop_layer() noexcept try {
 
 }  // namespace
 
-void thread_ops::leave() noexcept {
+void thread_ops::leave() const noexcept {
   const std::uint32_t epoch = self().epoch.load(std::memory_order_acquire);
   if (epoch != 0 && open.depth() > 0) write_open(*this, epoch, self().runtime->now());
 }

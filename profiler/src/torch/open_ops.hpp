@@ -52,7 +52,7 @@ struct thread_ops {
     overflow = 0;
   }
   /// The thread ends: what it has open is written.
-  void leave() noexcept;
+  void leave() const noexcept;
 
   client::span_stack<open_op, capacity> open;
   argument_arena arena;
