@@ -24,7 +24,9 @@ namespace opscope::nvtx {
 namespace {
 
 constexpr const char* ledger_name = "user_annotation";
-constexpr std::uint32_t stack_capacity = 128;
+// As deep as the frames that are followed. A thread's stack is reserved at its first range; its
+// memory is the machine's until it is that deep.
+constexpr std::uint32_t stack_capacity = 4096;
 
 struct recording_period {
   std::atomic<std::uint32_t> epoch{0};  ///< of the period that is on; 0: none
@@ -216,17 +218,22 @@ template <typename Text>
 int push(nvtxDomainHandle_t where, const Text* text) noexcept {
   thread_ranges* mine = threads::current();
   if (mine == nullptr) return -1;
-  if (!mine->open.push([&](open_range& range) { describe(range, where, text); })) {
+  const domain* here = &domain_of(where);
+  std::uint32_t level = 0;
+  for (std::uint32_t index = mine->open.depth(); index-- > 0;) {
+    if (mine->open[index].where != here) continue;
+    level = mine->open[index].level + 1;
+    break;
+  }
+  if (!mine->open.push([&](open_range& range) {
+        describe(range, where, text);
+        range.level = level;
+      })) {
     ++mine->overflow;
     if (period.epoch.load(std::memory_order_relaxed) != 0) account(outcome::dropped);
     return -1;
   }
-  const domain* here = &domain_of(where);
-  int level = -1;
-  for (std::uint32_t index = 0; index < mine->open.depth(); ++index) {
-    level += mine->open[index].where == here ? 1 : 0;
-  }
-  return level;
+  return static_cast<int>(level);
 }
 
 int pop(nvtxDomainHandle_t where) noexcept {
@@ -246,11 +253,7 @@ int pop(nvtxDomainHandle_t where) noexcept {
     if (epoch != 0 && period.epoch.load(std::memory_order_acquire) == epoch) {
       write(ended, epoch, end_ns, 0, ended.thread);
     }
-    int level = 0;
-    for (std::uint32_t below = 0; below < index; ++below) {
-      level += mine->open[below].where == here ? 1 : 0;
-    }
-    return level;
+    return static_cast<int>(ended.level);
   }
   return -1;
 }

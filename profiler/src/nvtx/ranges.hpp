@@ -26,6 +26,7 @@ struct open_range {
   std::uint32_t color;
   std::uint32_t payload_type;
   std::uint32_t category;
+  std::uint32_t level;  ///< pushed ones of its domain below it, on its thread
   std::uint32_t name_handle;
   std::uint32_t name_size;
   char name[name_capacity];
