@@ -53,6 +53,9 @@ class profile::state {
       : runtime_{require_runtime()},
         path_{
             expanded(options.output.empty() ? "opscope-%h-%p.opscope" : options.output.string())} {
+    if (path_.native().find('\0') != std::string::npos) {
+      throw error("profile: the path holds a NUL byte (leave that out)");
+    }
     const std::string no_ops = options.ops ? load_op_observer() : std::string{};
     if (options.strict && !no_ops.empty()) throw error(no_ops);
     opscope_session_options session{};

@@ -89,6 +89,9 @@ opscope_session_options options_of(const session_request& request) {
 }
 
 void start(const session_request& request) {
+  if (request.output.find('\0') != std::string::npos) {
+    throw error("cannot profile: the path holds a NUL byte (leave that out)");
+  }
   const opscope_runtime& core = runtime();
   const bool torch = torch_is_imported();
   const auto missing = request.ops && torch ? load_observer() : std::nullopt;

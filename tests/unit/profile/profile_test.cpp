@@ -90,6 +90,13 @@ TEST(profile, does_not_replace_a_file_unless_told) {
   EXPECT_GT(std::filesystem::file_size(folder / "a.opscope"), 8U);
 }
 
+TEST(profile, refuses_a_path_with_a_nul_byte) {
+  const test::temporary_folder folder;
+  const auto path = folder / std::string{"x\0y", 3};
+  EXPECT_THROW(profile{{.output = path}}, error);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
 TEST(profile, an_exception_inside_the_block_wins_and_the_capture_is_closed) {
   const temporary_folder folder;
   const auto block = [&folder] {
