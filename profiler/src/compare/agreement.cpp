@@ -60,7 +60,13 @@ nlohmann::json wrong(const std::string& why) { return {{"correct", false}, {"why
 
 }  // namespace
 
-nlohmann::json agreement(const at::Tensor& actual, const at::Tensor& expected) {
+std::string type_name(at::ScalarType type) { return c10::getDtypeNames(type).first; }
+
+nlohmann::json agreement(const at::Tensor& actual, const at::Tensor& expected,
+                         at::ScalarType wanted) {
+  if (actual.scalar_type() != wanted) {
+    return wrong("a result is " + type_name(actual.scalar_type()) + ", not " + type_name(wanted));
+  }
   if (actual.sizes() != expected.sizes()) {
     return wrong("the shapes differ");
   }

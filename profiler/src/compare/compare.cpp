@@ -65,14 +65,72 @@ tensors prepared(const tensors& inputs, bool backward, bool as_double) {
   return values;
 }
 
-json check(const contender& what, const tensors& inputs, const tensors& expected, bool backward) {
-  const tensors actual = evaluate(what, prepared(inputs, backward, false), backward);
+/// What a contender must return: values on float64 inputs, types on the inputs themselves.
+struct expectation {
+  tensors values;
+  std::vector<at::ScalarType> types;
+  std::uint64_t output_bytes = 0;
+};
+
+at::Tensor storage_of(const at::Tensor& value) {
+  return at::empty({0}, value.detach().options().dtype(at::kByte)).set_(value.storage());
+}
+
+/// Laid out as the originals are.
+tensors copies_of(const tensors& inputs) {
+  tensors copies;
+  for (const at::Tensor& each : inputs) {
+    const at::Tensor storage = storage_of(each).clone();
+    copies.push_back(
+        at::empty({0}, each.detach().options())
+            .set_(storage.storage(), each.storage_offset(), each.sizes(), each.strides()));
+  }
+  return copies;
+}
+
+/// Makes copies what the originals are.
+/// @return whether any byte of them was another.
+bool restore(const tensors& copies, const tensors& originals) {
+  bool changed = false;
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    const at::Tensor original = storage_of(originals[i]);
+    at::Tensor copy = storage_of(copies[i]);
+    if (!at::equal(original, copy)) {
+      copy.copy_(original);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+expectation expect(const contender& baseline, const tensors& inputs, const tensors& copies,
+                   bool backward) {
+  expectation made;
+  for (const at::Tensor& each : evaluate(baseline, prepared(copies, backward, false), backward)) {
+    made.types.push_back(each.scalar_type());
+    if (made.types.size() == 1) {
+      made.output_bytes = bytes_of({each});
+    }
+  }
+  restore(copies, inputs);
+  made.values = evaluate(baseline, prepared(copies, backward, true), backward);
+  restore(copies, inputs);
+  return made;
+}
+
+json check(const contender& what, const tensors& inputs, const tensors& copies,
+           const expectation& expected, bool backward) {
+  const tensors actual = evaluate(what, prepared(copies, backward, false), backward);
   json result;
   for (std::size_t i = 0; i < actual.size(); ++i) {
-    json each = comparison::agreement(actual[i], expected.at(i));
+    json each = comparison::agreement(actual[i], expected.values.at(i), expected.types.at(i));
     if (result.is_null() || !each.at("correct").get<bool>()) {
       result = std::move(each);
     }
+  }
+  if (restore(copies, inputs)) {
+    result["correct"] = false;
+    result["why"] = "it changes its input";
   }
   return result;
 }
@@ -164,16 +222,15 @@ compare_receipt compare(const contender& candidate, const contender& baseline,
   plan.limits.pairs = options.pairs;
   plan.limits.budget = options.budget;
   for (const compare_input& input : options.inputs) {
-    const tensors expected =
-        evaluate(baseline, prepared(input.tensors, options.backward, true), options.backward);
-    const std::uint64_t out = bytes_of({baseline.call(input.tensors)});
-    json cell = describe(input, document["cells"].size(), out, options.backward);
+    const tensors copies = copies_of(input.tensors);  // what is measured may write to them
+    const expectation expected = expect(baseline, input.tensors, copies, options.backward);
+    json cell = describe(input, document["cells"].size(), expected.output_bytes, options.backward);
     std::vector<comparison::callable> callables;
     for (const contender* each : {&baseline, &candidate}) {
-      json result = check(*each, input.tensors, expected, options.backward);
+      json result = check(*each, input.tensors, copies, expected, options.backward);
       result["contender"] = callables.size();
       cell["contenders"].push_back(std::move(result));
-      callables.push_back(bind(*each, input.tensors, options.backward));
+      callables.push_back(bind(*each, copies, options.backward));
     }
     document["cells"].push_back(std::move(cell));
     plan.cells.push_back(std::move(callables));

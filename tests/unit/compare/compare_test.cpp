@@ -52,6 +52,28 @@ TEST_F(compare, an_equal_function_is_correct_and_every_call_has_its_op) {
   EXPECT_NE(receipt.table().find("composed"), std::string::npos);
 }
 
+TEST_F(compare, a_result_of_another_type_is_wrong_though_its_values_are_near) {
+  const contender halves{"halves", [](const auto& in) { return at::gelu(in[0]).to(at::kHalf); }};
+  options_.inputs = {{"", {at::zeros({64})}}};
+  const auto receipt = opscope::compare(halves, builtin, options_);
+  EXPECT_TRUE(receipt.any_wrong());
+  EXPECT_NE(receipt.table().find("a result is float16, not float32"), std::string::npos);
+}
+
+TEST_F(compare, a_function_that_changes_its_input_is_wrong_and_the_input_stays) {
+  const contender doubles{"doubles", [](const auto& in) {
+                            at::Tensor input = in[0];
+                            input.mul_(2);
+                            return at::gelu(input / 2);
+                          }};
+  const at::Tensor before = options_.inputs[0].tensors[0].clone();
+  const auto receipt = opscope::compare(doubles, builtin, options_);
+  EXPECT_EQ(contender_of(receipt, 0).at("correct"), true);
+  EXPECT_EQ(contender_of(receipt, 1).at("verdict"), "wrong");
+  EXPECT_NE(receipt.table().find("it changes its input"), std::string::npos);
+  EXPECT_TRUE(at::equal(options_.inputs[0].tensors[0], before));
+}
+
 TEST_F(compare, a_different_result_is_wrong) {
   const auto receipt = opscope::compare(wrong, builtin, options_);
   EXPECT_TRUE(receipt.any_wrong());
