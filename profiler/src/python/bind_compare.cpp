@@ -41,7 +41,7 @@ class bound_call {
       names.append(name);
       arguments_.push_back(value.ptr());
     }
-    if (names.size() != 0) {
+    if (!names.empty()) {
       names_ = nb::tuple(names);
     }
   }
