@@ -216,14 +216,21 @@ class writer::state {
       throw error("cannot create a capture: its path holds a NUL byte (leave that out)");
     }
     struct stat status{};
-    if (force_ || ::lstat(path_.c_str(), &status) != 0) return;
+    if (::lstat(path_.c_str(), &status) != 0) return;
+    if (force_ && ::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+      throw error(fmt::format("cannot create '{0}': '{0}' is no file (choose another output)",
+                              path_.string()));
+    }
+    if (force_) return;
     throw error(
         fmt::format("cannot create '{0}': '{0}' exists (remove it, or use force)", path_.string()));
   }
 
   /// Opens the partial file and locks it.
   void open_partial() {
-    descriptor_ = ::open(partial_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    // A link leads to what somebody else chose.
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | (force_ ? 0 : O_NOFOLLOW);
+    descriptor_ = ::open(partial_.c_str(), flags, 0644);
     if (descriptor_ < 0) fail("create", errno);
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
     ::close(descriptor_);

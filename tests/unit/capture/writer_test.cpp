@@ -94,6 +94,22 @@ TEST(writer, does_not_replace_a_file_that_came_meanwhile) {
   EXPECT_TRUE(capture::open(folder / "a.opscope.partial").ok()) << "the capture is kept";
 }
 
+TEST(writer, replaces_files_only) {
+  const test::temporary_folder folder;
+  std::filesystem::create_symlink("/dev/null", folder / "a.opscope");
+  const auto message = message_of([&] { writer{folder / "a.opscope", true, "{}"}; });
+  EXPECT_NE(message.find("is no file (choose another output)"), std::string::npos) << message;
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "a.opscope"));
+}
+
+TEST(writer, does_not_write_where_a_link_leads) {
+  const test::temporary_folder folder;
+  std::filesystem::create_symlink(folder / "elsewhere", folder / "a.opscope.partial");
+  const auto message = message_of([&] { writer{folder / "a.opscope", false, "{}"}; });
+  EXPECT_NE(message.find("cannot create"), std::string::npos) << message;
+  EXPECT_FALSE(std::filesystem::exists(folder / "elsewhere"));
+}
+
 TEST(writer, refuses_a_path_with_a_nul_byte) {
   const test::temporary_folder folder;
   const auto path = folder / std::string{"x\0y", 3};
