@@ -34,6 +34,8 @@ const opscope_runtime* first_core() noexcept {
   long pid = 0;
   std::uint64_t image = 0;
   std::uint64_t address = 0;
+  // Only a core writes it, by its own snprintf; an entry of another process is not taken.
+  // NOLINTNEXTLINE(bugprone-unchecked-string-to-number-conversion)
   if (std::sscanf(entry, "%ld:%" SCNx64 ":%" SCNx64, &pid, &image, &address) != 3) return nullptr;
   if (pid != getpid() || image != image_id() || address == 0) return nullptr;
   return reinterpret_cast<const opscope_runtime*>(address);  // NOLINT(performance-no-int-to-ptr)
