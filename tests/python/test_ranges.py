@@ -2,6 +2,8 @@
 """Ranges and annotations: each name stands in the trace once for each time it was entered."""
 
 import asyncio
+import threading
+import warnings
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -91,6 +93,64 @@ def test_coroutines_that_interleave_have_a_range_each() -> None:
     assert count(p, "task") == 2
 
 
+def test_ranges_of_tasks_that_overlap_last_as_long_as_each_of_them() -> None:
+    shared = opscope.range("shared")
+
+    async def job(name: str, seconds: float) -> None:
+        with opscope.range(name), shared:
+            await asyncio.sleep(seconds)
+
+    async def both() -> None:
+        await asyncio.gather(job("long", 0.2), job("short", 0.02))
+
+    with opscope.profile() as p:
+        asyncio.run(both())
+        with opscope.range("after"):  # and a thread's ranges are its own again
+            pass
+    ends = {event["id2"]["local"]: event["ts"] for event in p.events() if event["ph"] == "e"}
+    begun = [event for event in annotations(p) if event["ph"] == "b"]
+    microseconds: dict[str, list[float]] = {name: [] for name in ("long", "short", "shared")}
+    for event in begun:
+        microseconds[event["name"]].append(ends[event["id2"]["local"]] - event["ts"])
+    assert microseconds["long"][0] >= 190_000
+    assert microseconds["short"][0] < 150_000
+    assert [each >= 190_000 for each in sorted(microseconds["shared"])] == [False, True]
+    assert count(p, "after") == 1
+
+
+def test_a_range_that_ends_out_of_turn_is_told_of_once_and_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("opscope._ranges._warned", False)
+    with opscope.profile() as p:
+        for _ in "12":
+            first, second = opscope.range("first"), opscope.range("second")
+            other = opscope.range("other", domain="mine")
+            for each in (other, first, second):
+                each.__enter__()
+            other.__exit__(None, None, None)  # another domain: its own turn
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                first.__exit__(None, None, None)
+            second.__exit__(None, None, None)
+            assert len(told) == (1 if _ == "1" else 0)
+    assert p.ledger["clamped"]["user_annotation"] == 2
+    assert (count(p, "first"), count(p, "second"), count(p, "other")) == (2, 2, 2)
+
+
+def test_a_range_does_not_end_another_threads() -> None:
+    mine = opscope.range("mine")
+    with opscope.profile() as p:
+        mine.__enter__()
+        with opscope.range("inner"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            thread = threading.Thread(target=mine.__exit__, args=(None, None, None))
+            thread.start()
+            thread.join()
+        mine.__exit__(None, None, None)
+    assert (count(p, "mine"), count(p, "inner")) == (1, 1)
+
+
 def test_generators_have_one_range_over_their_life() -> None:
     @opscope.annotate("items")
     def items() -> Iterator[int]:
@@ -146,6 +206,8 @@ def test_ranges_outside_a_profile_are_harmless() -> None:
     ("wrong", "kind"),
     [
         ({"name": 3}, TypeError),
+        ({"name": "nul\0after"}, ValueError),
+        ({"name": "\udcff"}, ValueError),
         ({"name": "a", "color": "mauvish"}, ValueError),
         ({"name": "a", "color": 1 << 40}, ValueError),
         ({"name": "a", "payload": "x"}, TypeError),

@@ -65,6 +65,9 @@ def range_start(
     """A process-wide range, which may end on another thread (coroutines)."""
 
 def range_end(handle: int, domain: str = "opscope") -> None: ...
+def range_out_of_turn() -> None:
+    """Counts a range whose recorded end is another's in the ledger."""
+
 def step_range(name: str, start_ns: int, end_ns: int) -> None:
     """A finished range with the flag `step`."""
 

@@ -3,6 +3,9 @@
 
 import functools
 import inspect
+import sys
+import threading
+import warnings
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar, cast
@@ -45,8 +48,43 @@ def _argb(color: str | int | None) -> int:
     raise ValueError(f"unknown color {color!r} (one of {', '.join(_COLORS)}, or '#rrggbb')")
 
 
+class _Thread(threading.local):
+    """The ranges that a thread has pushed and not popped."""
+
+    def __init__(self) -> None:
+        self.pushed: list[range] = []
+
+
+_thread = _Thread()
+
+
+def _task() -> Any:
+    """The asyncio task that runs on this thread, if one does."""
+    asyncio = sys.modules.get("asyncio")
+    running = getattr(asyncio, "_get_running_loop", None)  # absent while asyncio is imported
+    loop = running() if running is not None else None
+    return None if asyncio is None or loop is None else asyncio.current_task(loop)
+
+
+def _text(key: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{key} must be a str, not {type(value).__name__}")
+    if "\0" in value:
+        raise ValueError(f"{key} must not contain a null character, got {value!r}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{key} must be text that UTF-8 can hold, got {value!r}") from None
+
+
 class range:  # noqa: N801, as torch.cuda.nvtx.range
     """A named stretch of the program, as a context manager.
+
+    A thread's ranges nest: the one that was entered last ends first. Tasks of asyncio take turns on
+    a thread, so a range that a task enters is one of the process, which may cross others; other
+    schedulers of coroutines are not seen, there `annotate` the coroutine function. A range that
+    exits out of turn, or on another thread, warns once and counts as clamped in the ledger: NVTX
+    can end a thread's innermost one only.
 
     Args:
         name: shown in the trace and in Nsight.
@@ -66,8 +104,7 @@ class range:  # noqa: N801, as torch.cuda.nvtx.range
         category: str = "",
     ) -> None:
         for key, value in (("name", name), ("domain", domain), ("category", category)):
-            if not isinstance(value, str):
-                raise TypeError(f"{key} must be a str, not {type(value).__name__}")
+            _text(key, value)
         if payload is not None and not isinstance(payload, (int, float)):
             raise TypeError(f"payload must be a number, not {type(payload).__name__}")
         if isinstance(payload, int) and not -(2**63) <= payload < 2**64:
@@ -75,9 +112,14 @@ class range:  # noqa: N801, as torch.cuda.nvtx.range
         self.name = name
         self._domain = domain
         self._values = (domain, category, _argb(color), payload)
+        self._started: dict[Any, list[int]] = {}  # by task, as one object may serve several
 
     def __enter__(self) -> "range":
-        _core.range_push(self.name, *self._values)
+        task = _task()
+        if task is None:
+            self._push()
+        else:
+            self._started.setdefault(task, []).append(self._start())
         return self
 
     def __exit__(
@@ -86,7 +128,45 @@ class range:  # noqa: N801, as torch.cuda.nvtx.range
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._started:
+            task = _task()
+            handles = self._started.get(task)
+            if handles:
+                self._end(handles.pop())
+                if not handles:
+                    del self._started[task]
+                return
+        self._pop()
+
+    def _push(self) -> None:
+        _core.range_push(self.name, *self._values)
+        _thread.pushed.append(self)
+
+    def _pop(self) -> None:
+        pushed = _thread.pushed
+        if pushed and pushed[-1] is self:
+            pushed.pop()
+        elif not self._pop_beneath(pushed):
+            return
         _core.range_pop(self._domain)
+
+    def _pop_beneath(self, pushed: "list[range]") -> bool:
+        """Of a range that is not the last: whether the thread has it at all."""
+        later: list[range] = []
+        for each in reversed(pushed):
+            if each is self:
+                if any(above._domain == self._domain for above in later):
+                    _warn(f"range {self.name!r} ended before one that began after it: their ends")
+                del pushed[len(pushed) - 1 - len(later)]
+                return True
+            later.append(each)
+        if self._started:  # another task ends it than began it, or none does
+            _, handles = self._started.popitem()
+            for handle in handles:
+                self._end(handle)
+        else:
+            _warn(f"range {self.name!r} ended on a thread where it did not begin: its end")
+        return False
 
     def _start(self) -> int:
         """A range of the process: it may cross others, and end on another thread."""
@@ -94,6 +174,21 @@ class range:  # noqa: N801, as torch.cuda.nvtx.range
 
     def _end(self, handle: int) -> None:
         _core.range_end(handle, self._domain)
+
+
+_warned = False
+
+
+def _warn(what: str) -> None:
+    global _warned
+    _core.range_out_of_turn()
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            f"opscope: {what} in the trace is another's (leave ranges in the reverse order)",
+            RuntimeWarning,
+            stacklevel=5,
+        )
 
 
 class annotate(range):  # noqa: N801, a decorator
@@ -115,8 +210,11 @@ class annotate(range):  # noqa: N801, a decorator
 
         @functools.wraps(function)
         def annotated(*args: Any, **kwargs: Any) -> Any:
-            with self:
+            self._push()  # no task gives up the thread inside
+            try:
                 return function(*args, **kwargs)
+            finally:
+                self._pop()
 
         return cast(Function, annotated)
 

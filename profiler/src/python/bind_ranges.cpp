@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "collect/runtime_client.hpp"
+#include "model/ledger.hpp"
 #include "model/records.hpp"
 #include "python/bindings.hpp"
 
@@ -202,6 +203,12 @@ void end(std::uint64_t handle, const std::string& domain_name) {
   own_process_ranges().erase(own);
 }
 
+/// The end that the trace has is not the range's own.
+void out_of_turn() {
+  if (*runtime().recording == 0) return;
+  runtime().account(static_cast<std::uint32_t>(outcome::clamped), "user_annotation", 1);
+}
+
 }  // namespace
 
 void bind_ranges(nb::module_& module) {
@@ -214,6 +221,8 @@ void bind_ranges(nb::module_& module) {
       "range_start", &start, "name"_a, "domain"_a = "opscope", "category"_a = "", "color"_a = 0,
       "payload"_a = nb::none(),
       "Begins a process-wide NVTX range, which may end on another thread. Returns its handle.");
+  module.def("range_out_of_turn", &out_of_turn,
+             "Counts a range whose recorded end is another's in the ledger.");
   module.def("range_end", &end, "handle"_a, "domain"_a = "opscope", "Ends a process-wide range.");
 }
 
