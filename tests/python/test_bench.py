@@ -2,6 +2,7 @@
 """`python -m opscope.bench`: names, inputs, files, exit statuses. One real run, the rest quick."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,15 +53,73 @@ def test_measures_a_function_of_ones_own_and_writes_three_files(tmp_path: Path) 
         ([GELU, "--against", GELU], 2),
         ([GELU, "--against", GELU, "--input", "randn:8", "--setup", "none.py"], 2),
         ([GELU, "--against", GELU, "--input", "randint:8"], 3),
+        ([GELU, "--against", GELU, "--input", "randn:99999999999999"], 3),
+        ([GELU, "--against", GELU, "--input", "randn:9999999999x9999999999"], 3),
+        ([GELU, "--against", GELU, "--input", "randn:99999999999999999999"], 2),
+        ([GELU, "--against", GELU, "--input", "randn:8", "--setup", "broken.py"], 3),
+        (["broken:f", "--against", GELU, "--input", "randn:8"], 3),
+        (["leaves:f", "--against", GELU, "--input", "randn:8"], 3),
     ],
 )
 def test_errors_are_one_line_and_an_exit_status(
     arguments: list[str], status: int, tmp_path: Path
 ) -> None:
+    (tmp_path / "broken.py").write_text("def f(:\n")
+    (tmp_path / "leaves.py").write_text("raise SystemExit(9)\n")
     done = bench(*arguments, cwd=tmp_path)
     assert done.returncode == status
-    assert "Traceback" not in done.stderr
-    assert "error: " in done.stderr.splitlines()[-1]
+    errors = [line for line in done.stderr.splitlines() if not line.startswith("opscope: no GPU")]
+    assert len(errors) == 1
+    assert re.fullmatch(r"opscope: error: .+: .+ \(.+\)", errors[0])
+    assert "Exception raised from" not in errors[0]
+
+
+@pytest.mark.parametrize(
+    ("candidate", "options", "told"),
+    [
+        ("my_ops:raises", [], "call my_ops:raises on 8 fp32: KeyError: 'mine'"),
+        ("my_ops:leaves", [], "call my_ops:leaves on 8 fp32: SystemExit: 9"),
+        ("my_ops:later", [], "measure my_ops:later: ValueError: second line is not told"),
+        ("my_ops:leaf", ["--backward"], "call my_ops:leaf on 8 fp32: RuntimeError: element 0 of"),
+        (GELU, ["--backward", "--input", "ones:4:i64"], "4 int64 has no gradient"),
+        (GELU, ["--input", "randint:64"], f"call {GELU} on 64 int64: "),
+    ],
+)
+def test_an_op_that_raises_is_named_with_its_input(
+    candidate: str, options: list[str], told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "my_ops.py").write_text(
+        "import torch\ncalls = []\n"
+        "def raises(x): raise KeyError('mine')\n"
+        "def leaves(x): raise SystemExit(9)\n"
+        "def leaf(x): return torch.ones(8)\n"
+        "def later(x):\n"
+        "    calls.append(x)\n"
+        "    if len(calls) > 9: raise ValueError('second line is not told\\nthis')\n"
+        "    return torch.nn.functional.gelu(x)\n"
+    )
+    done = bench(candidate, "--against", GELU, "--input", "randn:8", *options, cwd=tmp_path)
+    assert done.returncode == 3
+    last = done.stderr.splitlines()[-1]
+    assert told in last
+    assert re.fullmatch(r"opscope: error: .+: .+ \(.+\)", last)
+    assert not list(tmp_path.glob("*.opscope*"))
+
+
+def test_existing_files_are_kept_and_the_option_that_replaces_them_is_named(tmp_path: Path) -> None:
+    (tmp_path / "gelu.opscope").write_text("mine")
+    done = bench(GELU, "--against", GELU, "--input", "randn:8", cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stderr.endswith("it exists (remove it, choose another path, or --force)\n")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_strict_without_a_gpu_is_refused(tmp_path: Path) -> None:
+    done = bench(GELU, "--against", GELU, "--input", "randn:8", "--strict", cwd=tmp_path)
+    assert done.returncode == 4
+    assert done.stderr == (
+        "opscope: error: bench: no GPU was found (run it on one, or without --strict)\n"
+    )
 
 
 def test_setup_may_define_the_callables(tmp_path: Path) -> None:

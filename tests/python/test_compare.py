@@ -13,6 +13,7 @@ import torch
 from torch.nn.functional import gelu
 
 FAST = {"warmup": 2, "pairs": 5}
+GELU_ON_ONE = {"candidate": gelu, "baseline": gelu, "inputs": torch.ones(1)}
 
 
 def slow_gelu(x: torch.Tensor) -> torch.Tensor:
@@ -259,8 +260,15 @@ def test_an_existing_output_is_kept(tmp_path: Path) -> None:
         ({"candidate": gelu, "baseline": gelu, "inputs": [1, 2]}, TypeError),
         ({"candidate": gelu, "baseline": gelu, "inputs": torch.ones(1), "pairs": 1}, ValueError),
         ({"candidates": {}, "baseline": gelu, "inputs": torch.ones(1)}, ValueError),
+        ({"candidate": gelu, "baseline": gelu, "inputs": torch.eye(2).to_sparse()}, TypeError),
+        ({**GELU_ON_ONE, "backward": "no"}, TypeError),
+        ({**GELU_ON_ONE, "strict": 1}, TypeError),
+        ({**GELU_ON_ONE, "pairs": 4.5}, TypeError),
+        ({**GELU_ON_ONE, "warmup": "a"}, TypeError),
+        ({**GELU_ON_ONE, "budget": "long"}, TypeError),
+        ({**GELU_ON_ONE, "budget": float("nan")}, ValueError),
     ],
 )
 def test_wrong_arguments_are_refused(arguments: dict[str, Any], kind: type[Exception]) -> None:
-    with pytest.raises(kind):
+    with pytest.raises(kind, match=r"^compare: [^\n]*$"):
         opscope.compare(**arguments)

@@ -7,11 +7,12 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from opscope import _core
+from opscope._checks import count, file_path, flag
 from opscope._errors import Error
 
 _GROUPINGS = (
@@ -33,6 +34,26 @@ def _frame(rows: list[dict[str, Any]]) -> Any:
     except ImportError as failure:
         raise Error("to_pandas: pandas is not installed (pip install pandas)") from failure
     return pandas.DataFrame(rows)
+
+
+def refuse_existing(paths: Iterable[Path], force: bool, how: str = "force=True") -> None:
+    """Before the work, not after it.
+
+    Args:
+        how: a user asks for them to be replaced.
+
+    Raises:
+        Error: one of them exists and `force` is false.
+    """
+    for path in paths:
+        try:
+            there = path.exists()
+        except OSError as failure:
+            raise Error(f"cannot write {path}: {failure.strerror} (choose another path)") from None
+        if there and not force:
+            raise Error(
+                f"cannot write {path}: it exists (remove it, choose another path, or {how})"
+            )
 
 
 class Table:
@@ -117,16 +138,21 @@ class Capture:
         """
         if by not in _GROUPINGS:
             raise ValueError(f"summary: by must be one of {', '.join(_GROUPINGS)}, got {by!r}")
-        if top < 0:
-            raise ValueError(f"summary: top must not be negative, got {top}")
+        if not isinstance(sort, str):
+            raise TypeError(f"summary: sort must be a str, not {type(sort).__name__}")
         options = {
             "by": by,
-            "group_by_shape": group_by_shape,
-            "top": top,
+            "group_by_shape": flag("summary", "group_by_shape", group_by_shape),
+            "top": count("summary", "top", top),
             "sort": sort,
-            "full": full,
+            "full": flag("summary", "full", full),
         }
-        return Table(self.path, options)
+        try:
+            return Table(self.path, options)
+        except Error as failure:
+            if str(failure).startswith("summary: cannot sort by"):
+                raise ValueError(str(failure)) from None
+            raise
 
     def events(self) -> Events:
         """Every event, as `export` writes it."""
@@ -153,9 +179,13 @@ class Capture:
         """Writes the trace for Perfetto: `.json` or `.json.gz`.
 
         Raises:
+            ValueError: for another suffix.
             Error: the file exists and `force` is false, or it cannot be written.
         """
-        out = Path(path)
+        out = file_path("export", path)
+        if not out.name.endswith((".json", ".json.gz")):
+            raise ValueError(f"export: path must end in .json or .json.gz, got {str(out)!r}")
+        refuse_existing([out], flag("export", "force", force))
         _core.export(str(self.path), str(out), force=force)
         return out
 
@@ -186,6 +216,8 @@ def load(path: str | os.PathLike[str]) -> Capture:
     Raises:
         Error: it is not there, or is no capture.
     """
+    if Path(path).is_dir():
+        raise Error(f"load: cannot read {os.fspath(path)}: it is a directory (name a file in it)")
     if not Path(path).is_file():
         raise Error(f"load: cannot read {os.fspath(path)}: no such file (check the path)")
     capture = Capture(path)

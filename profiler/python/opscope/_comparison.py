@@ -11,8 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opscope._capture import refuse_existing
+from opscope._checks import count, flag
 from opscope._errors import Error
-from opscope._receipt import Receipt, refuse_existing
+from opscope._receipt import Receipt
 
 if TYPE_CHECKING:
     import torch
@@ -101,8 +103,11 @@ def compare(
         Error: a profile is on, or the capture cannot be written.
     """
     named = _named(candidate, candidates)
-    limits = {"warmup": (warmup, 0), "pairs": (pairs, 3), "budget": (budget, 0)}
-    against = _check(baseline, reference, limits)
+    for name, value in (("backward", backward), ("force", force), ("strict", strict)):
+        flag("compare", name, value)
+    count("compare", "warmup", warmup)
+    count("compare", "pairs", pairs, 3)
+    against = _check(baseline, reference, budget)
     contenders = [_contender(name_of(against), against)]
     contenders += [_contender(name, function) for name, function in named.items()]
     settings = Settings(
@@ -193,16 +198,17 @@ def name_of(function: Callable[..., Any]) -> str:
 def _check(
     baseline: Callable[..., Any] | None,
     reference: object,
-    limits: Mapping[str, tuple[float, float]],
+    budget: object,
 ) -> Callable[..., Any]:
-    """The baseline, once all is as it should be; `limits` are values and the least they may be."""
+    """The baseline, once all is as it should be."""
     if not callable(baseline):
         raise TypeError("compare: baseline must be callable")
     if reference is not None and not callable(reference):
         raise TypeError("compare: reference must be callable")
-    for name, (value, least) in limits.items():
-        if value < least:
-            raise ValueError(f"compare: {name} must be at least {least}, got {value}")
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
+        raise TypeError(f"compare: budget must be a number, not {type(budget).__name__}")
+    if not 0 <= budget <= 1e6:
+        raise ValueError(f"compare: budget must be from 0 to 1e6 seconds, got {budget}")
     return baseline
 
 
@@ -255,6 +261,8 @@ def _contender(name: str, function: Callable[..., Any]) -> Contender:
 
 
 def _cells(inputs: Any) -> list[Cell]:
+    import torch
+
     from opscope._correctness import tensors_of
 
     if isinstance(inputs, Mapping):
@@ -267,6 +275,9 @@ def _cells(inputs: Any) -> list[Cell]:
         tensors = tensors_of(arguments)
         if not tensors:
             raise TypeError("compare: inputs must be tensors, or tuples that hold one")
+        for tensor in tensors:
+            if tensor.layout is not torch.strided:
+                raise TypeError(f"compare: inputs must be dense tensors, not {tensor.layout}")
         shown = label_of(tensors[0])
         cells.append(Cell(label if label and not label.isdecimal() else shown, arguments))
     if not cells:

@@ -19,6 +19,7 @@ from typing import Any
 
 from opscope import _core, _late_torch
 from opscope._capture import Capture
+from opscope._checks import count, file_path, flag
 from opscope._errors import Error
 from opscope._schedule import Action, Schedule
 
@@ -38,21 +39,18 @@ def _choice(name: str, value: object, choices: dict[str, int]) -> int:
     return choices[value]
 
 
-def _count(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"profile: {name} must be an int, not {type(value).__name__}")
-    if value < 0:
-        raise ValueError(f"profile: {name} must not be negative, got {value}")
-    return value
-
-
 def _remove(folder: str, owner: int) -> None:
     if os.getpid() == owner:  # and not a forked child that ends
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _writable(path: Path, force: bool) -> None:
-    if path.exists() and not force:
+    try:
+        there = path.exists()
+    except OSError as failure:
+        why = failure.strerror
+        raise Error(f"profile: cannot write {path}: {why} (choose another path)") from None
+    if there and not force:
         raise Error(
             f"profile: cannot write {path}: it exists (remove it, choose another path, or "
             "force=True)"
@@ -113,18 +111,19 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
         self._options: dict[str, Any] = {
             "python": _choice("python", python, _PYTHON_MODES),
             "dram": _choice("dram", dram, _DRAM_MODES),
-            "shapes": bool(shapes),
-            "strict": bool(strict),
-            "memory_bytes": _count("memory", memory),
-            "wait_when_full": bool(wait),
-            "counter_capacity": _count("counter_capacity", counter_capacity),
+            "shapes": flag("profile", "shapes", shapes),
+            "strict": flag("profile", "strict", strict),
+            "memory_bytes": count("profile", "memory", memory),
+            "wait_when_full": flag("profile", "wait", wait),
+            "counter_capacity": count("profile", "counter_capacity", counter_capacity),
         }
+        flag("profile", "force", force)
         if path is None:
             folder = tempfile.mkdtemp(prefix="opscope-")
             weakref.finalize(self, _remove, folder, os.getpid())
             self._output = Path(folder) / "profile.opscope"
         else:
-            self._output = Path(path).absolute()
+            self._output = file_path("profile", path).absolute()
             _writable(self._output, force)
         self._path = None
         self._owner = os.getpid()

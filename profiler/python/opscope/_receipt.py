@@ -3,26 +3,12 @@
 
 import json
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from opscope import _core
-from opscope._capture import Capture
+from opscope._capture import Capture, refuse_existing
 from opscope._errors import Error
-
-
-def refuse_existing(paths: Iterable[Path], force: bool) -> None:
-    """Before the work, not after it.
-
-    Raises:
-        Error: one of them exists and `force` is false.
-    """
-    for path in paths:
-        if path.exists() and not force:
-            raise Error(
-                f"cannot write {path}: it exists (remove it, choose another path, or force)"
-            )
 
 
 def write_text(path: str | os.PathLike[str], text: str, force: bool) -> Path:

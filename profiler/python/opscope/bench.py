@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opscope._arguments import Parser
-from opscope._errors import Error
+from opscope._errors import Error, one_line
 
 if TYPE_CHECKING:
     import torch
@@ -35,6 +35,10 @@ class UsageError(Exception):
     """Wrong usage: exit status 2."""
 
 
+class NoDeviceError(Exception):
+    """The machine lacks what --strict asks for: exit status 4."""
+
+
 def resolve(target: str, extra: dict[str, Any]) -> Callable[..., Any]:
     """The callable that `module:attribute` or a dotted name stands for.
 
@@ -55,6 +59,8 @@ def resolve(target: str, extra: dict[str, Any]) -> Callable[..., Any]:
         raise UsageError(
             f"cannot find {target}: {failure} (check the name, or --setup)"
         ) from failure
+    except (Exception, SystemExit) as failure:  # anybody's module may raise anything
+        raise Error(f"import {module}: {one_line(failure)} (correct the module)") from failure
     if not callable(value):
         raise UsageError(f"cannot measure {target}: it is not callable (name a function)")
     resolved: Callable[..., Any] = value
@@ -91,14 +97,21 @@ def _make_tensor(spec: str, device: str) -> "torch.Tensor":
     if not isinstance(dtype, torch.dtype):
         raise UsageError(f"cannot read input {spec!r}: no type {name} (try {', '.join(_DTYPES)})")
     shape = [int(size) for size in match["shape"].split("x")]
-    if match["fill"] == "randint":
-        return torch.randint(0, 100, shape, device=device).to(dtype)
+    if max(shape) >= 2**63:
+        raise UsageError(
+            f"cannot read input {spec!r}: a size exceeds 64 bits (write a smaller one)"
+        )
     if match["fill"] in ("randn", "rand") and not dtype.is_floating_point:
         raise UsageError(
             f"cannot read input {spec!r}: {match['fill']} makes no {name} (use randint)"
         )
-    maker: Callable[..., torch.Tensor] = getattr(torch, match["fill"])
-    return maker(shape, dtype=dtype, device=device)
+    try:
+        if match["fill"] == "randint":
+            return torch.randint(0, 100, shape, device=device).to(dtype)
+        maker: Callable[..., torch.Tensor] = getattr(torch, match["fill"])
+        return maker(shape, dtype=dtype, device=device)
+    except RuntimeError as failure:
+        raise Error(f"make input {spec}: {one_line(failure)} (try a smaller one)") from failure
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -133,12 +146,15 @@ def _setup(path: str | None) -> dict[str, Any]:
     if not Path(path).is_file():
         raise UsageError(f"cannot run --setup {path}: no such file (check the path)")
     sys.path.insert(0, str(Path(path).resolve().parent))
-    return runpy.run_path(path, run_name="opscope_setup")
+    try:
+        return runpy.run_path(path, run_name="opscope_setup")
+    except (Exception, SystemExit) as failure:  # anybody's file may raise anything
+        raise Error(f"run --setup {path}: {one_line(failure)} (correct the file)") from failure
 
 
 def _measure(arguments: argparse.Namespace) -> int:
+    from opscope._capture import refuse_existing
     from opscope._comparison import Cell, Contender, Settings, label_of, run
-    from opscope._receipt import refuse_existing
 
     extra = _setup(arguments.setup)
     baseline = resolve(arguments.against, extra)
@@ -146,6 +162,8 @@ def _measure(arguments: argparse.Namespace) -> int:
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cpu" and arguments.strict:
+        raise NoDeviceError("bench: no GPU was found (run it on one, or without --strict)")
     if device == "cpu":
         print("opscope: no GPU: measuring on the CPU, host time only", file=sys.stderr)
     cells = []
@@ -158,13 +176,14 @@ def _measure(arguments: argparse.Namespace) -> int:
     capture, trace, receipt_file = (
         folder / f"{stem}.{suffix}" for suffix in ("opscope", "trace.json", "receipt.json")
     )
-    refuse_existing((capture, trace, receipt_file), arguments.force)
+    refuse_existing((capture, trace, receipt_file), arguments.force, "--force")
     settings = Settings(
         output=capture.absolute(),
         title=arguments.candidate,
         backward=arguments.backward,
         force=arguments.force,
         strict=arguments.strict,
+        named=True,
     )
     contenders = [Contender(arguments.against, baseline), Contender(arguments.candidate, candidate)]
     receipt = run(contenders, cells, settings)
@@ -175,14 +194,15 @@ def _measure(arguments: argparse.Namespace) -> int:
     return 1 if receipt.any_wrong else 0
 
 
-def report(failure: BaseException, strict: bool) -> int:
+def report(failure: BaseException, strict: bool, what: str) -> int:
     """Says in one line what failed, and gives the exit status.
 
     Args:
         strict: what cannot be recorded was refused: status 4.
+        what: was done when it failed, where the failure does not say so itself.
     """
-    if isinstance(failure, UsageError):
-        text, status = str(failure), 2
+    if isinstance(failure, (UsageError, NoDeviceError)):
+        text, status = str(failure), 2 if isinstance(failure, UsageError) else 4
     elif isinstance(failure, OSError) and failure.filename:
         why = failure.strerror or type(failure).__name__
         text, status = f"open {failure.filename}: {why} (choose another path)", 3
@@ -190,7 +210,7 @@ def report(failure: BaseException, strict: bool) -> int:
         text = str(failure)
         status = 4 if strict and text.startswith("compare: cannot record") else 3
     else:
-        text, status = f"{type(failure).__name__}: {failure}", 3
+        text, status = f"{what}: {one_line(failure)} (call the ops alone to see where)", 3
     print("opscope: error: " + " ".join(text.split()), file=sys.stderr)
     return status
 
@@ -201,8 +221,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _measure(arguments)
     except KeyboardInterrupt:
         return 130
-    except Exception as failure:  # anybody's op may raise anything
-        return report(failure, arguments.strict)
+    except (Exception, SystemExit) as failure:  # anybody's op may raise anything
+        return report(failure, arguments.strict, f"measure {arguments.candidate}")
 
 
 if __name__ == "__main__":

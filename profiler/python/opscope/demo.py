@@ -89,13 +89,14 @@ def measure(folder: Path, force: bool, strict: bool) -> "Receipt":
 
 def replay(folder: Path, force: bool) -> bool:
     """Shows the recorded capture through the same analyses; False when there is none."""
-    from opscope._receipt import Receipt, refuse_existing
+    from opscope._capture import refuse_existing
+    from opscope._receipt import Receipt
 
     if not _RECORDED.is_file():
         print(f"opscope: no recorded GPU capture in this build ({_RECORDED.name})", file=sys.stderr)
         return False
     written = [folder / f"gelu-recorded.{kind}.json" for kind in ("trace", "receipt")]
-    refuse_existing(written, force)
+    refuse_existing(written, force, "--force")
     receipt = Receipt(_RECORDED)
     document: dict[str, Any] = receipt.to_dict()
     print(f"\nRecorded earlier on {document.get('device', 'a GPU')}, not measured now:\n")
@@ -125,7 +126,7 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0 if replay(folder, arguments.force) else 3
     import torch
 
-    from opscope._receipt import refuse_existing
+    from opscope._capture import refuse_existing
 
     on_gpu = torch.cuda.is_available()
     if not on_gpu:
@@ -137,7 +138,7 @@ def _run(arguments: argparse.Namespace) -> int:
             return 4
         print("Measured now on this machine's CPU (no GPU was found):\n", flush=True)
     outputs = [folder / f"gelu.{suffix}" for suffix in ("opscope", "trace.json", "receipt.json")]
-    refuse_existing(outputs, arguments.force)
+    refuse_existing(outputs, arguments.force, "--force")
     receipt = measure(folder, arguments.force, arguments.strict)
     print(receipt)
     print("\nopscope::NAME is called as torch.ops.opscope.NAME.default, from Python.")
@@ -157,7 +158,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except (Error, OSError, RuntimeError, ImportError) as failure:
-        return report(failure, arguments.strict)
+        return report(failure, arguments.strict, "demo")
 
 
 if __name__ == "__main__":
