@@ -23,7 +23,7 @@ def test_contenders_are_held_against_the_builtin_of_the_same_approximation() -> 
 
 
 def test_a_size_that_memory_does_not_allow_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "_available_bytes", lambda: 1_048_576 * 40)
+    monkeypatch.setattr(demo, "_available_bytes", lambda: 1_048_576 * 44)
     cells = demo.cells("cpu")
     assert [cell.skipped is None for cell in cells] == [True, True, True, False, False]
     assert cells[-1].elements == 268_435_456
