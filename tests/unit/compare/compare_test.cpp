@@ -62,7 +62,7 @@ TEST_F(compare, a_result_of_another_type_is_wrong_though_its_values_are_near) {
 
 TEST_F(compare, a_function_that_changes_its_input_is_wrong_and_the_input_stays) {
   const contender doubles{"doubles", [](const auto& in) {
-                            at::Tensor input = in[0];
+                            const at::Tensor& input = in[0];
                             input.mul_(2);
                             return at::gelu(input / 2);
                           }};
