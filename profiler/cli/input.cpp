@@ -89,6 +89,12 @@ capture::capture open_file(const std::string& file, const std::filesystem::path&
       refuse(file, fmt::format("{}{} (leave out --strict to read the rest)", what, where));
     warn(fmt::format("{}: {}{}; what is whole was read", file, what, where));
   }
+  const ledger& collected = source.collected();
+  if (const auto lost = collected.total(outcome::dropped) + collected.total(outcome::untimed);
+      lost > 0) {
+    warn(fmt::format("{}: {} records were lost while recording (opscope verify says which)", file,
+                     lost));
+  }
   return source;
 }
 

@@ -103,8 +103,13 @@ def test_reports_come_as_rows_too(opscope: Program, capture: Path, command: str)
     assert set(markdown[1]) == set("| -")
 
 
-def test_demo_in_a_python_without_opscope_says_what_to_do(opscope_program: str) -> None:
-    bare = {"OPSCOPE_PYTHON": sys.executable, "PATH": "/usr/bin"}
+def test_demo_in_a_python_without_opscope_says_what_to_do(
+    opscope_program: str, tmp_path: Path
+) -> None:
+    python = tmp_path / "python"  # that of the tests, without what is installed for it
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    bare = {"OPSCOPE_PYTHON": str(python), "PATH": "/usr/bin"}
     done = subprocess.run([opscope_program, "demo"], env=bare, capture_output=True, check=False)
     assert "OPSCOPE_PYTHON" in refused(done, 4)
 
@@ -156,6 +161,23 @@ def test_a_cut_capture_is_read_with_one_warning(
     assert done.stderr.count(b"\n") == 1
     refused(opscope("summary", cut, "--strict"), 3)
     assert opscope("verify", cut).returncode == 1
+
+
+def test_a_capture_that_lost_records_is_read_with_one_warning(
+    opscope: Program, root: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "lossy.opscope"
+    program = (
+        "import sys, opscope\n"
+        "with opscope.profile(sys.argv[1], memory=1 << 17):\n"
+        "    for _ in range(100_000):\n"
+        "        with opscope.range('r'): pass\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(path)], check=True, cwd=root)
+    done = opscope("summary", str(path), "--by", "range")
+    lines = done.stderr.decode().splitlines()
+    assert done.returncode == 0 and len(lines) == 1
+    assert re.search(r"lossy.opscope: \d+ records were lost while recording", lines[0])
 
 
 def test_unreadable_inputs_are_3(opscope: Program, capture: Path, tmp_path: Path) -> None:
