@@ -62,6 +62,25 @@ const Record& as(const CUpti_Activity& record) noexcept {
   return reinterpret_cast<const Record&>(record);
 }
 
+/// Copies within a device and between two: what both records hold has the same names in both.
+template <typename Record>
+memory_copy copy_of(const Record& record) {
+  return {
+      .start = time_of(record.start),
+      .end = time_of(record.end),
+      .bytes = record.bytes,
+      .graph_node = record.graphNodeId,
+      .correlation = correlation_id{record.correlationId},
+      .device = record.deviceId,
+      .context = record.contextId,
+      .stream = record.streamId,
+      .copy_kind = record.copyKind,
+      .source_kind = record.srcKind,
+      .target_kind = record.dstKind,
+      .flags = record.flags,
+  };
+}
+
 }  // namespace
 
 name_cache::kernel_name name_cache::kernel(const char* mangled) {
@@ -178,39 +197,9 @@ kernel decode(const CUpti_ActivityKernel10& record, name_cache& names) {
   };
 }
 
-memory_copy decode(const CUpti_ActivityMemcpy6& record) {
-  return {
-      .start = time_of(record.start),
-      .end = time_of(record.end),
-      .bytes = record.bytes,
-      .graph_node = record.graphNodeId,
-      .correlation = correlation_id{record.correlationId},
-      .device = record.deviceId,
-      .context = record.contextId,
-      .stream = record.streamId,
-      .copy_kind = record.copyKind,
-      .source_kind = record.srcKind,
-      .target_kind = record.dstKind,
-      .flags = record.flags,
-  };
-}
+memory_copy decode(const CUpti_ActivityMemcpy6& record) { return copy_of(record); }
 
-memory_copy decode(const CUpti_ActivityMemcpyPtoP4& record) {
-  return {
-      .start = time_of(record.start),
-      .end = time_of(record.end),
-      .bytes = record.bytes,
-      .graph_node = record.graphNodeId,
-      .correlation = correlation_id{record.correlationId},
-      .device = record.deviceId,
-      .context = record.contextId,
-      .stream = record.streamId,
-      .copy_kind = record.copyKind,
-      .source_kind = record.srcKind,
-      .target_kind = record.dstKind,
-      .flags = record.flags,
-  };
-}
+memory_copy decode(const CUpti_ActivityMemcpyPtoP4& record) { return copy_of(record); }
 
 memory_set decode(const CUpti_ActivityMemset4& record) {
   return {
