@@ -5,14 +5,16 @@
                                          [--seconds N]
 
 Method. A launch is one call of a Python function that calls F.gelu on 1,024 floats; a block is
-`--launches` of them by the host's clock, the device idle before and synchronised after, outside
-the time. Layers: blocks with and without a session in pairs, in alternating order, in one process
-after a first use of CUPTI, so that its residue is in both; the figure is the median of the pairs'
-differences with a 95% bootstrap interval. Residue: processes that never touched CUPTI alternate
-with processes whose session has ended. torch.profiler: alternating processes of its own, each with
-profiled and unprofiled blocks in pairs; opscope is not loaded there. Past its part of `--seconds` a
-measurement ends with the pairs that it has, which stand in the report. Without a GPU the call is
-F.gelu on 16 floats on the CPU, and what needs a GPU is said to be not measured.
+`--launches` of them by the host's clock, the device idle before and synchronised after, outside the
+time. Layers: blocks with and without a session in pairs, in alternating order, in one process after
+a first use of CUPTI, so that its residue is in both; the figure is the median of the pairs'
+differences with a 95% bootstrap interval. Residue: in a process of its own, blocks after its first
+session less blocks before it, when neither CUPTI nor opscope was loaded; less what the second half
+gains or loses in an alternating process that has no session. torch.profiler: alternating processes
+of its own, each with profiled and unprofiled blocks in pairs; opscope is not loaded there. Past its
+part of `--seconds` a measurement ends with the pairs that it has, which stand in the report.
+Without a GPU the call is F.gelu on 16 floats on the CPU, and what needs a GPU is said to be not
+measured.
 """
 
 import argparse
@@ -197,16 +199,19 @@ def measure_layers(options: argparse.Namespace) -> list[dict[str, object]]:
     return rows
 
 
-def child_unprofiled(options: argparse.Namespace, used: bool) -> list[tuple[float, float]]:
-    """Unprofiled blocks of a process, after a session when `used`."""
+def child_halves(options: argparse.Namespace, used: bool) -> list[tuple[float, float]]:
+    """(after, before) of unprofiled blocks; a session lies between the halves when `used`."""
+    x = subject()
+    block(x, options.launches)  # the first is slower in every process
+    before = [block(x, options.launches) for _ in range(options.blocks)]
     if used:
         with (
             tempfile.TemporaryDirectory() as folder,
             Session(Path(folder))(LAYERS[-1]),
         ):
-            block(subject(), WARMUP)
-    x = subject()
-    return [(0.0, block(x, options.launches)) for _ in range(options.blocks)]
+            block(x, WARMUP)
+    after = [block(x, options.launches) for _ in range(options.blocks)]
+    return list(zip(after, before, strict=True))
 
 
 def child_torch(options: argparse.Namespace, cpu: bool) -> list[tuple[float, float]]:
@@ -220,8 +225,8 @@ def child_torch(options: argparse.Namespace, cpu: bool) -> list[tuple[float, flo
 
 
 ROLES: dict[str, Callable[[argparse.Namespace], list[tuple[float, float]]]] = {
-    "fresh": lambda options: child_unprofiled(options, used=False),
-    "used": lambda options: child_unprofiled(options, used=True),
+    "fresh": lambda options: child_halves(options, used=False),
+    "used": lambda options: child_halves(options, used=True),
     "torch-cuda": lambda options: child_torch(options, cpu=False),
     "torch-cpu": lambda options: child_torch(options, cpu=True),
 }
@@ -256,11 +261,20 @@ def measure_residue(options: argparse.Namespace) -> dict[str, object]:
     if not torch.cuda.is_available():
         return {"name": "residue", "not_measured": "needs a GPU"}
     results = in_processes(["fresh", "used"], options, "residue")
-    fresh, used = (
-        [statistics.median(off for _, off in process) for process in results[role]]
-        for role in ("fresh", "used")
+    measured = []
+    for fresh, used in zip(results["fresh"], results["used"], strict=True):
+        after, before = halves(used)
+        idle_after, idle_before = halves(fresh)
+        measured.append((after, before + idle_after - idle_before))
+    return figure("residue after a session", measured)
+
+
+def halves(process: list[Any]) -> tuple[float, float]:
+    """Medians of a process's blocks: (after, before)."""
+    return (
+        statistics.median(after for after, _ in process),
+        statistics.median(before for _, before in process),
     )
-    return figure("residue after a session", list(zip(used, fresh, strict=True)))
 
 
 def measure_torch(options: argparse.Namespace) -> list[dict[str, object]]:
