@@ -8,16 +8,14 @@
 #include <ATen/ops/exp.h>
 #include <ATen/ops/sigmoid.h>
 #include <torch/csrc/autograd/FunctionsManual.h>
-#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
-#include <torch/csrc/dynamo/compiled_autograd.h>
 #include <torch/library.h>
 
 #include <mutex>
 #include <string>
-#include <vector>
 
+#include "autograd_node.hpp"
 #include "gelu_ops.hpp"
 
 namespace opscope::ops {
@@ -53,8 +51,6 @@ at::Tensor second_order_term(const at::Tensor& direction, const at::Tensor& grad
   return result.to(self.scalar_type());
 }
 
-using ivalues = std::vector<c10::IValue>;
-
 variable_list gelu_node_gradients(const variable_list& grads, const at::Tensor& self,
                                   const std::string& approximate) {
   if (!grads[0].defined()) return {at::Tensor()};
@@ -75,26 +71,6 @@ variable_list gelu_backward_node_gradients(const variable_list& grads, wanted_gr
   if (wanted.grad_output) result[0] = gelu_backward_handle().call(grads[0], self, approximate);
   if (wanted.self) result[1] = second_order_term(grads[0], grad_output, self, approximate);
   return result;
-}
-
-/// Puts a node's computation, as a function of its gradients and `arguments`, into the graph that
-/// compiled autograd records. Gradients are placeholders without a shape there, so the computation
-/// itself must not run.
-variable_list record(const Node& node, SwapSavedVariables& saved, const variable_list& grads,
-                     torch::dynamo::autograd::functional_apply_t function,
-                     const ivalues& arguments) {
-  const auto& interface = torch::dynamo::autograd::getPyCompilerInterface();
-  std::vector<at::TypePtr> types;
-  for (const c10::IValue& argument : arguments) {
-    types.push_back(argument.isTensor() ? at::TensorType::get() : argument.type());
-  }
-  const std::string name = interface->bind_function(saved.get_py_compiler(), node.name(),
-                                                    std::move(function), types, true);
-  using packer = torch::dynamo::autograd::IValuePacker<
-      std::vector<std::optional<torch::autograd::InputMetadata>>>;
-  return interface->call_function(
-      saved.get_py_compiler(), "apply_functional", name, grads, arguments,
-      packer::pack(torch::dynamo::autograd::get_input_metadata(node.next_edges())));
 }
 
 /// Backward of opscope::gelu.
@@ -176,21 +152,6 @@ struct gelu_backward_node final : Node {
     return result;
   }
 };
-
-template <class NodeType>
-std::shared_ptr<NodeType> make_node(torch::autograd::edge_list&& edges) {
-  std::shared_ptr<NodeType> node(new NodeType(), torch::autograd::deleteNode);
-  node->set_next_edges(std::move(edges));
-  return node;
-}
-
-at::Tensor tangent_of(const at::Tensor& tensor) {
-  return torch::autograd::generated::details::toNonOptFwGrad(tensor);
-}
-
-at::Tensor primal_of(const at::Tensor& tensor) {
-  return torch::autograd::generated::details::toNonOptPrimal(tensor);
-}
 
 at::Tensor gelu(c10::DispatchKeySet keys, const at::Tensor& self, std::string_view approximate) {
   std::shared_ptr<gelu_node> node;
