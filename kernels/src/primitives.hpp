@@ -30,6 +30,28 @@ OPSCOPE_MATH float product(float a, float b) {
 #endif
 }
 
+/// min(a, limit); NaN stays NaN.
+OPSCOPE_MATH float at_most(float a, float limit) {
+#ifdef __CUDA_ARCH__
+  float result;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(limit));
+  return result;
+#else
+  return a > limit ? limit : a;
+#endif
+}
+
+OPSCOPE_MATH double at_most(double a, double limit) { return a > limit ? limit : a; }
+
+/// 2^k of an integer k, where `shifted` = 1.5·2^23 + 127 + k and −127 ≤ k < 128; +0 for k = −127.
+OPSCOPE_MATH float exponent_field(float shifted) {
+#ifdef __CUDA_ARCH__
+  return __uint_as_float(__float_as_uint(shifted) << 23U);
+#else
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(shifted) << 23U);
+#endif
+}
+
 /// Horner's rule, constant term first. A recursion, not a loop: loops around it stay vectorisable.
 template <class Value>
 OPSCOPE_MATH Value polynomial(Value, Value constant) {
