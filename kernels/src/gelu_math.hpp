@@ -16,7 +16,7 @@
 // |z| ≤ 1/2, where the rounding of z weighs half and one fma applies it. 2^k is applied last, in
 // two steps, because the result may be subnormal.
 //
-//   exact:  a·q = e^(−a²/2)·y·(1 + v),  y = a/(1.375·(a + 2.125)),  v a polynomial in y
+//   exact:  a·q = e^(−a²/2)·y·(1 + v),  y = a/(1.25·(a + 2.375)),  v a polynomial in y
 //   tanh:   a·q = e^−U·y,               y = a/(1 + e^−U)
 //   d     = e^(−a²/2)·(a₀ − a)·(1 + v)/2 for a ≤ 3.75,  a₀ the zero of d, v a polynomial in a
 //
@@ -128,18 +128,18 @@ struct exact_form {
       const float y = product(a, reciprocal(a + 2.5F));
       return fused(-product(y, gaussian::short_value(a)), short_ratio(y), positive);
     } else {
-      constexpr float slope = 1.375F;
-      constexpr float offset = 1.375F * 2.125F;
+      constexpr float slope = 1.25F;
+      constexpr float offset = 1.25F * 2.375F;
       const reduced e = gaussian::reduce(a);
       const float w = gaussian::expm1(e.g + e.g_low);
       const float divisor = fused(slope, a, offset);
       const float y = quotient(a, divisor, fused(slope, a, offset - divisor));
       const float s = y - 0.40625F;
       const float steep =
-          polynomial(s, 0.680737555F, 0.856621981F, -0.773651421F, -1.42775178F, 0.454526365F,
-                     2.77998018F, 1.41849792F, -3.03290129F, -3.41023731F);
+          polynomial(s, 0.836280704F, 0.365273535F, -0.704653919F, -0.449417621F, 0.609027624F,
+                     0.868575037F, -0.17307277F, -1.16252124F, -0.7756356F);
       // The linear term apart: Horner's rule would round a slope of −1.3.
-      const float v = fused(s, -1.30778861F, fused(product(s, steep), s, -0.118507214F));
+      const float v = fused(s, -1.27374959F, fused(product(s, steep), s, -0.133672476F));
       const float z = fused(v, 1.0F + w, w);
       return fused(-product(fused(y, z, y), e.power), power_unit, positive);
     }
