@@ -46,8 +46,9 @@ struct reduced {
   float power;
 };
 
-// Half precision's e is divided by this unit, to stay normal where a·q of bf16 is not.
-constexpr float short_unit = 0x1p-24F;
+// Half precision's e is divided by this unit, to stay normal where a·q of bf16 is not. As large as
+// that allows: in units of it e's exponent is off by the rounding of numbers near 12.
+constexpr float short_unit = 0x1p-12F;
 
 // 2^27 keeps power normal down to the results that round to 0: a·q < 2^−150.
 constexpr float power_unit = 0x1p-27F;
@@ -93,7 +94,7 @@ struct gaussian {
   /// e^(−a²/2)/short_unit
   static OPSCOPE_MATH float short_value(float a) {
     const float b = product(a, 0.8493218F);  // √(log₂(e)/2)
-    return exp2_flushed(fused(-b, b, 24.0F));
+    return exp2_flushed(fused(-b, b, 12.0F));
   }
 
   /// d(a) for a ≤ 3.75, where `Form` has its zero and the polynomial v in a − 3/4.
@@ -118,8 +119,15 @@ struct exact_form {
   static constexpr float zero = 0x1.80ep-1F;
   static constexpr float zero_low = 8.254032e-05F;
 
-  static OPSCOPE_MATH float limit(float) { return 14.611F; }
-  static OPSCOPE_MATH double limit(double) { return 40.0; }
+  template <precision Precision>
+  static OPSCOPE_MATH float limit(float) {
+    return Precision == precision::half ? 13.882F : 14.611F;
+  }
+
+  template <precision Precision>
+  static OPSCOPE_MATH double limit(double) {
+    return 40.0;
+  }
 
   /// positive − a·q(a)
   template <precision Precision>
@@ -170,7 +178,7 @@ struct exact_form {
   }
 
  private:
-  /// V(y), in units of 2^24.
+  /// V(y)·short_unit
   static OPSCOPE_MATH float short_ratio(float y) {
     return polynomial(y, short_unit * 1.25000024F, short_unit * -1.24340522F,
                       short_unit * 0.169609711F, short_unit * 0.294673473F,
@@ -185,8 +193,15 @@ struct tanh_form {
   static constexpr float zero = 0x1.814p-1F;
   static constexpr float zero_low = 2.0015821e-05F;
 
-  static OPSCOPE_MATH float limit(float) { return 10.7858F; }
-  static OPSCOPE_MATH double limit(double) { return 25.0; }
+  template <precision Precision>
+  static OPSCOPE_MATH float limit(float) {
+    return Precision == precision::half ? 10.379F : 10.7858F;
+  }
+
+  template <precision Precision>
+  static OPSCOPE_MATH double limit(double) {
+    return 25.0;
+  }
 
   /// positive − a·q(a)
   template <precision Precision>
@@ -214,7 +229,7 @@ struct tanh_form {
     const float m = fused(a, a, ratio_high);
     const float e = short_decay(a, m);
     const float r = reciprocal(e + 1.0F / short_unit);
-    // U' = unit·(3m − 2/0.044715), times 2^24 as r is divided by it.
+    // U' = unit·(3m − 2/0.044715), divided by short_unit as r is multiplied by it.
     const float w = fused(m, 0.21406445F / short_unit, -3.1915383F / short_unit);
     return fused(product(e, r), fused(-product(a, w), r, 1.0F), 0.0F);
   }
@@ -259,9 +274,9 @@ struct tanh_form {
                                  1.55101176e-08F, 1.83852183e-10F));
   }
 
-  /// e^(−U(a))·2^24, m = a² + 1/0.044715
+  /// e^(−U(a))/short_unit, m = a² + 1/0.044715
   static OPSCOPE_MATH float short_decay(float a, float m) {
-    return exp2_flushed(fused(-product(a, octave::reciprocal), m, 24.0F));
+    return exp2_flushed(fused(-product(a, octave::reciprocal), m, 12.0F));
   }
 
   static OPSCOPE_MATH double twice_u(double a) {
@@ -269,7 +284,7 @@ struct tanh_form {
   }
 };
 
-/// d(a) = q(a) + a·q'(a), +0 beyond the limit.
+/// d(a) = q(a) + a·q'(a), +0 at the limit.
 template <class Form, precision Precision>
 OPSCOPE_MATH float slope(float a) {
   const float beyond = Form::short_slope(a);
@@ -285,7 +300,7 @@ OPSCOPE_MATH double slope(double a) {
 /// gelu(x); NaN for NaN, +0 for −inf.
 template <class Form, precision Precision, class Value>
 OPSCOPE_MATH Value gelu(Value x) {
-  const Value a = at_most(std::fabs(x), Form::limit(x));
+  const Value a = magnitude_at_most(x, Form::template limit<Precision>(x));
   const Value positive = x < Value{0} ? Value{0} : x;
   return Form::template minus_tail<Precision>(positive, a);
 }
@@ -293,7 +308,9 @@ OPSCOPE_MATH Value gelu(Value x) {
 /// gelu'(x); NaN for NaN, 1 for +inf, 0 for −inf.
 template <class Form, precision Precision, class Value>
 OPSCOPE_MATH Value gelu_derivative(Value x) {
-  const Value lower = slope<Form, Precision>(at_most(std::fabs(x), Form::limit(x)));
+  // The short formulas' limit, for they take over in full precision too.
+  const Value limit = Form::template limit<precision::half>(x);
+  const Value lower = slope<Form, Precision>(at_most(std::fabs(x), limit));
   return x < Value{0} ? lower : Value{1} - lower;
 }
 
