@@ -4,6 +4,7 @@
 import math
 
 import gelu_reference as reference
+import mpmath
 import pytest
 import torch
 from opscope import ops
@@ -39,6 +40,17 @@ def test_the_reference_is_right(x: float, exact: float, tanh: float) -> None:
     assert float(reference.gelu(values, "tanh")) == pytest.approx(tanh, rel=1e-12, abs=0)
 
 
+def test_the_reference_agrees_with_40_digits(approximate: str) -> None:
+    x = torch.linspace(0.0, 14.5, 500, dtype=torch.float64)
+    q, slope = reference.upper_tail_and_slope(x, approximate)
+    with mpmath.workdps(40):
+        for a, got_q, got_slope in zip(x.tolist(), q.tolist(), slope.tolist(), strict=True):
+            want_q, want_slope = reference.exact_tail_and_slope(a, approximate)
+            assert abs(got_q - want_q) <= 1e-12 * want_q
+            # Near its zero the slope is as exact as what it is the difference of.
+            assert abs(got_slope - want_slope) <= 1e-12 * max(abs(want_slope), want_q)
+
+
 @pytest.mark.parametrize("dtype", HALVES)
 def test_every_16_bit_value_is_the_nearest_but_for_one_in_a_thousand(
     device: torch.device, dtype: torch.dtype, approximate: str
@@ -52,12 +64,15 @@ def test_every_16_bit_value_is_the_nearest_but_for_one_in_a_thousand(
     nearest = want.to(dtype)
     # Elsewhere the result is 0, x or x/2: to count those would flatter.
     telling = torch.isfinite(x) & (nearest != 0) & (nearest != x) & (nearest != x / 2)
-    assert int(telling.sum()) == {
-        (torch.bfloat16, "none"): 2774,
-        (torch.bfloat16, "tanh"): 2721,
-        (torch.float16, "none"): 28413,
-        (torch.float16, "tanh"): 28267,
-    }[dtype, approximate]
+    assert (
+        int(telling.sum())
+        == {
+            (torch.bfloat16, "none"): 2774,
+            (torch.bfloat16, "tanh"): 2721,
+            (torch.float16, "none"): 28413,
+            (torch.float16, "tanh"): 28267,
+        }[dtype, approximate]
+    )
     assert float((got != nearest)[telling].double().mean()) <= 1e-3
 
 
