@@ -9,9 +9,11 @@ namespace {
 
 using detail::launch_shape;
 
-// Launch shapes, chosen by measurement: the speed of a forward call as a share of that of a
-// device-to-device copy of as many bytes. NVIDIA H200, CUDA events, median of 30 interleaved
-// rounds, 2^28 elements; columns are vectors a thread x threads a block, * is the choice.
+// Launch shapes of large buffers: kernels/bench/launch_shapes.cu measures the alternatives. This
+// choice was made with earlier formulas of 30 instructions an fp32 element and 26 to 29 a 16-bit
+// one, by the speed of a forward call as a share of a device-to-device copy's of as many bytes
+// (NVIDIA H200, CUDA events, median of 30 interleaved rounds, 2^28 elements; columns are vectors a
+// thread x threads a block, * is the choice):
 //
 //               1x128   1x256   2x128   2x256   2x512   4x256
 //   fp32 exact          0.935   0.985*  0.975   0.982   0.967
@@ -19,8 +21,11 @@ using detail::launch_shape;
 //   bf16 exact  0.917   0.906           0.988*
 //   bf16 tanh           1.000*          0.980
 //
-// A second run of fp32 exact at 2x256 gave 0.969. fp16, not measured, does the arithmetic of bf16.
-// Backward, with two inputs in flight, reaches 1.03 at 2x256.
+// Instructions an element now, by the machine code for sm_90, loads, stores and addresses included:
+//
+//   forward exact    fp32 50  fp16 22  bf16 23       backward exact   fp32 75  fp16 25  bf16 25
+//   forward tanh     fp32 41  fp16 16  bf16 16       backward tanh    fp32 72  fp16 20  bf16 20
+//
 // fp64 is bound by its arithmetic: one vector a thread keeps the registers few.
 // Hints that bypass the caches (__ldcs, __stcs) change nothing.
 template <class Form, class Element>

@@ -28,8 +28,10 @@
 //   exact:  a·q = e^(−a²/2)·y·V(y), y = a/(a + 2.5);   d = e^(−a²/2)·(V(y)/(a + 2.5) − a/√(2π))
 //   tanh:   with e = e^−U, r = 1/(1 + e): a·q = a·e·r;  d = e·r·(1 − a·U'(a)·r)
 //
-// Coefficients are minimax (Lawson's iteration against 40-digit values), rounded to fp32 from the
-// lowest up with the rest fitted again after each: kernels/bench/gelu_coefficients.py.
+// kernels/bench/gelu_coefficients.py fits the coefficients.
+//
+// Largest errors over all 2^32 inputs, on a host whose fma and division are correctly rounded:
+// fp32 values 1.97 ulp (exact) and 1.92 (tanh), derivatives 0.98 of 2^−23·max(|g'|, 2^−6).
 #pragma once
 
 #include "primitives.hpp"

@@ -24,7 +24,8 @@ struct launch_shape {
 template <class Element, int BlockThreads>
 constexpr int resident_blocks = sizeof(Element) == 8 ? 1 : 1536 / BlockThreads;
 
-// Work that does not fill the multiprocessors is over soonest spread thin.
+// Work that hardly fills the multiprocessors is over soonest spread thin: up to 8 MiB a buffer take
+// one vector a thread. (Reasoned, not measured: the "hot" rows of kernels/bench/launch_shapes.cu.)
 constexpr std::int64_t few_vectors = std::int64_t{1} << 19;
 constexpr launch_shape few_vectors_shape = {1, 128};
 
