@@ -84,6 +84,27 @@ TEST(source, one_that_cannot_start_is_a_warning_and_the_session_goes_on) {
   EXPECT_EQ(gpu().stops, 0);
 }
 
+TEST(source, that_is_not_there_at_all_is_shown_once_a_process_and_in_every_capture) {
+  runtime_session session;
+  gpu().absent = true;
+  gpu().activity_fails = "find a GPU: there is none (plug one in)";
+  gpu().counters_fail = gpu().activity_fails;
+  testing::internal::CaptureStderr();
+  for (const char* name : {"first.opscope", "second.opscope"}) {
+    ASSERT_EQ(session.start(name), "");
+    EXPECT_TRUE(session.finish().document_json("warning").has_value()) << name;
+  }
+  const std::string shown = "opscope: warning: find a GPU: there is none (plug one in)\n";
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), shown);
+
+  session.options.dram = OPSCOPE_DRAM_OPS;  // asked for by name: never silent
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(session.start("third.opscope"), "");
+  EXPECT_EQ(session.runtime.counter_begin(test::name_of("aten::add"), 0, 0), 0);
+  session.finish();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), shown);
+}
+
 TEST(source, with_strict_one_that_cannot_start_refuses_the_session) {
   runtime_session session;
   session.options.strict = 1;
