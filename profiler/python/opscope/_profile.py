@@ -82,7 +82,8 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
         wait: wait for the writer when they are full, instead of dropping and counting.
         counter_capacity: counter ranges held before they are read out and renewed.
 
-    One profile is on at a time in a process; all of its threads are recorded.
+    One profile is on at a time in a process; all of its threads are recorded. A profile that is
+    entered again after its block begins one more window.
 
     Raises:
         TypeError, ValueError: at the call, for wrong arguments.
@@ -132,6 +133,7 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
         self._schedule = schedule
         self._on_trace_ready = on_trace_ready
         self._windows = 0
+        self._entered = False
         self._open = False
         self._recorded = False
         self._step_start: int | None = None
@@ -139,8 +141,13 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
         self.step_num = 0
 
     def __enter__(self) -> "profile":
+        if self._entered:
+            raise Error("profile: cannot enter: it is on already (make one for each block)")
+        self._path = None
+        self.step_num = 0
         self._action = self._schedule(0) if self._schedule else Action.RECORD
         self._apply(self._action)
+        self._entered = True
         return self
 
     def __exit__(
@@ -149,6 +156,7 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._entered = False
         if not self._open:
             return
         if kind is None:
@@ -160,7 +168,13 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
             warnings.warn(str(failure), RuntimeWarning, stacklevel=2)
 
     def step(self) -> None:
-        """Ends a step and begins the next: the steps are ranges `ProfilerStep#N` in the trace."""
+        """Ends a step and begins the next: the steps are ranges `ProfilerStep#N` in the trace.
+
+        Raises:
+            Error: outside of the block, where no step is on.
+        """
+        if not self._entered:
+            raise Error("profile: cannot step: its block is not running (call step() inside it)")
         self._end_step()
         self.step_num += 1
         if self._schedule is None:
@@ -168,9 +182,11 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
             return
         before, self._action = self._action, self._schedule(self.step_num)
         ended = before is Action.RECORD and self._action in (Action.NONE, Action.WARMUP)
-        if self._open and (before is Action.RECORD_AND_SAVE or ended):
-            self._finish_window()
-        self._apply(self._action)
+        try:
+            if self._open and (before is Action.RECORD_AND_SAVE or ended):
+                self._finish_window()
+        finally:  # a callback that raised must not cost the next window its first step
+            self._apply(self._action)
 
     def _apply(self, action: Action) -> None:
         if action is Action.NONE:
