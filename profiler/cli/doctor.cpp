@@ -11,10 +11,10 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "analyse/text_rows.hpp"
 #include "collect/runtime.h"
 #include "commands.hpp"
 #include "process.hpp"
-#include "text_rows.hpp"
 
 namespace opscope::cli {
 namespace {
@@ -118,8 +118,8 @@ bool blocks(const json& capability) {
   return capability["name"] == "collector" && capability["available"] == false;
 }
 
-text_rows rows_of(const json& list) {
-  text_rows out{{"name", "available", "why", "fix"}, {}};
+analyse::text_rows rows_of(const json& list) {
+  analyse::text_rows out{{"name", "available", "why", "fix"}, {}};
   for (const auto& entry : list) {
     out.rows.push_back({entry.value("name", ""), entry.value("available", false) ? "yes" : "no",
                         entry.value("why", ""), entry.value("fix", "")});
@@ -171,9 +171,9 @@ status run(const doctor_command& command) {
                                   {"capabilities", list}};
     std::cout << report.dump(2, ' ', false, json::error_handler_t::replace) << '\n';
   } else if (command.format == "csv") {
-    std::cout << to_csv(rows_of(list));
+    std::cout << analyse::to_csv(rows_of(list));
   } else if (command.format == "markdown") {
-    std::cout << to_markdown(rows_of(list));
+    std::cout << analyse::to_markdown(rows_of(list));
   } else {
     print_table(list);
   }

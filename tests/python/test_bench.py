@@ -106,6 +106,16 @@ def test_an_op_that_raises_is_named_with_its_input(
     assert not list(tmp_path.glob("*.opscope*"))
 
 
+@pytest.mark.parametrize(
+    ("form", "begin"), [("csv", "input,elements,"), ("markdown", "| input | contender | host ")]
+)
+def test_the_receipt_comes_as_rows_too(form: str, begin: str, tmp_path: Path) -> None:
+    done = bench(GELU, "--against", GELU, "--input", "randn:8", "--format", form, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(begin)
+    assert GELU in done.stdout
+
+
 def test_existing_files_are_kept_and_the_option_that_replaces_them_is_named(tmp_path: Path) -> None:
     (tmp_path / "gelu.opscope").write_text("mine")
     done = bench(GELU, "--against", GELU, "--input", "randn:8", cwd=tmp_path)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The demo's pieces without its sizes; the whole of it runs in the GPU suite."""
 
+import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -45,3 +47,32 @@ def test_replay_shows_the_recording_and_says_what_it_is(
     assert demo.main(["--replay", "-o", str(tmp_path)]) == 0
     assert "not measured now" in capsys.readouterr().out
     assert (tmp_path / "gelu-recorded.trace.json").is_file()
+
+
+def test_replay_prints_one_document_for_programs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not demo._RECORDED.is_file():
+        pytest.skip("no recording ships with this tree")
+
+    def shown(form: str) -> str:
+        assert demo.main(["--replay", "-o", str(tmp_path), "--force", "--format", form]) == 0
+        printed = capsys.readouterr()
+        assert "not measured now" in printed.err
+        return printed.out
+
+    document = json.loads(shown("json"))
+    assert document == json.loads((tmp_path / "gelu-recorded.receipt.json").read_text())
+    rows = list(csv.DictReader(shown("csv").splitlines()))
+    assert {row["contender"] for row in rows} == {"", *document["contenders"]}
+    measured = [row for row in rows if row["unit"]]
+    assert all(row["value"] and row["method"] for row in measured)
+    warm = [row["value"] for row in measured if row["quantity"] == "device_warm"]
+    assert warm == [
+        str(contender["device_warm"]["median_ns"])
+        for cell in document["cells"]
+        for contender in cell["contenders"]
+    ]
+    lines = shown("markdown").splitlines()
+    rule = lines.index("| --- | --- |" + " ---: |" * 9)
+    assert len(lines[rule + 1 : lines.index("")]) == len(warm)

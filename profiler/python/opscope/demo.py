@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opscope._arguments import Parser
+from opscope._arguments import FORMATS, Parser
 from opscope._errors import Error
 from opscope.bench import report
 
@@ -87,8 +87,17 @@ def measure(folder: Path, force: bool, strict: bool) -> "Receipt":
     return run(contenders(device), cells(device), settings)
 
 
-def replay(folder: Path, force: bool) -> bool:
-    """Shows the recorded capture through the same analyses; False when there is none."""
+def _say(text: str, form: str) -> None:
+    """Says what follows; a receipt that a program reads stands alone."""
+    print(text, file=sys.stdout if form == "table" else sys.stderr, flush=True)
+
+
+def replay(folder: Path, force: bool, form: str | None = "table") -> bool:
+    """Shows the recorded capture through the same analyses; False when there is none.
+
+    Args:
+        form: as --format names it; None writes the files only.
+    """
     from opscope._capture import refuse_existing
     from opscope._receipt import Receipt
 
@@ -99,8 +108,9 @@ def replay(folder: Path, force: bool) -> bool:
     refuse_existing(written, force, "--force")
     receipt = Receipt(_RECORDED)
     document: dict[str, Any] = receipt.to_dict()
-    print(f"\nRecorded earlier on {document.get('device', 'a GPU')}, not measured now:\n")
-    print(receipt)
+    if form is not None:
+        _say(f"\nRecorded earlier on {document.get('device', 'a GPU')}, not measured now:\n", form)
+        print(receipt.text(form))
     receipt.export(written[0], force=force)
     receipt.save(written[1], force=force)
     return True
@@ -114,6 +124,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-o", "--output", default=".", metavar="DIR", help="default: here")
     parser.add_argument("--replay", action="store_true", help="only show the recorded capture")
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        default="table",
+        help="of the receipt; without a GPU only the table is followed by the recorded one",
+    )
     parser.add_argument("--force", action="store_true", help="replace existing files")
     parser.add_argument("--strict", action="store_true", help="refuse what cannot be recorded")
     return parser
@@ -123,7 +139,7 @@ def _run(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.output)
     folder.mkdir(parents=True, exist_ok=True)
     if arguments.replay:
-        return 0 if replay(folder, arguments.force) else 3
+        return 0 if replay(folder, arguments.force, arguments.format) else 3
     import torch
 
     from opscope._capture import refuse_existing
@@ -136,16 +152,20 @@ def _run(arguments: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
             return 4
-        print("Measured now on this machine's CPU (no GPU was found):\n", flush=True)
+        _say("Measured now on this machine's CPU (no GPU was found):\n", arguments.format)
     outputs = [folder / f"gelu.{suffix}" for suffix in ("opscope", "trace.json", "receipt.json")]
     refuse_existing(outputs, arguments.force, "--force")
     receipt = measure(folder, arguments.force, arguments.strict)
-    print(receipt)
-    print("\nopscope::NAME is called as torch.ops.opscope.NAME.default, from Python.")
+    print(receipt.text(arguments.format))
+    _say(
+        "\nopscope::NAME is called as torch.ops.opscope.NAME.default, from Python.",
+        arguments.format,
+    )
     receipt.export(folder / "gelu.trace.json", force=arguments.force)
     receipt.save(folder / "gelu.receipt.json", force=arguments.force)
     written = "gelu.opscope, gelu.trace.json and gelu.receipt.json"
-    if not on_gpu and replay(folder, arguments.force):
+    shown = "table" if arguments.format == "table" else None
+    if not on_gpu and replay(folder, arguments.force, shown):
         written += ", and gelu-recorded.*"
     print(f"opscope: wrote {written} to {folder}", file=sys.stderr)
     return 1 if receipt.any_wrong else 0

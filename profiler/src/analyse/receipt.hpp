@@ -137,6 +137,13 @@ struct receipt {
 /// {"schema": "opscope.receipt/1", ...}: a method beside every number, null and why where missing.
 [[nodiscard]] std::string to_json(const receipt& what);
 
+/// A row a quantity of an input and contender: value, percentile or interval, count, and the method
+/// or why it is missing. Raw units; RFC 4180.
+[[nodiscard]] std::string to_csv(const receipt& what);
+
+/// What matters most as a GitHub table, a row an input and contender, and how to read it.
+[[nodiscard]] std::string to_markdown(const receipt& what);
+
 /// For a terminal of `width` columns (at least 80): one block a size, one column a contender.
 [[nodiscard]] std::string to_table(const receipt& what, unsigned width = 80);
 

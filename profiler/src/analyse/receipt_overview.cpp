@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analyse/text_layout.hpp"
+#include "analyse/text_rows.hpp"
 
 namespace opscope::analyse::detail {
 namespace {
@@ -141,3 +142,32 @@ std::string overview(const receipt& what) {
 }
 
 }  // namespace opscope::analyse::detail
+
+namespace opscope::analyse {
+
+std::string to_markdown(const receipt& what) {
+  const auto columns = what.on_gpu ? detail::gpu_columns() : detail::cpu_columns();
+  text_rows out{{"input", "contender"}, {}, {false, false}};
+  for (const auto& column : columns) {
+    out.right.push_back(true);
+    out.titles.push_back(column.above + (column.above.empty() ? "" : " ") + column.title);
+  }
+  for (const auto& cell : what.cells) {
+    const auto label = cell.label + (cell.backward ? ", forward and backward" : "");
+    if (cell.skipped) {
+      auto& row = out.rows.emplace_back(out.titles.size());
+      row[0] = label;
+      row[1] = "skipped: " + *cell.skipped;
+      continue;
+    }
+    for (const auto& contender : cell.contenders) {
+      std::vector<std::string> row{label, contender.name};
+      for (const auto& column : columns) row.push_back(column.text(cell, contender));
+      out.rows.push_back(std::move(row));
+    }
+  }
+  return to_markdown(out) + '\n' +
+         std::string(what.on_gpu ? detail::gpu_legend : detail::cpu_legend);
+}
+
+}  // namespace opscope::analyse

@@ -66,7 +66,7 @@ struct summary {
 /// An aligned table of at most `width` columns (unless `full`); names are shortened in the middle.
 [[nodiscard]] std::string to_table(const summary& table, unsigned width = 80);
 
-/// RFC 4180, raw units, a header line; a stage becomes three columns.
+/// RFC 4180 with line feeds, raw units, a header line; a stage becomes three columns.
 [[nodiscard]] std::string to_csv(const summary& table);
 
 [[nodiscard]] std::string to_markdown(const summary& table);

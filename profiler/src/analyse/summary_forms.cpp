@@ -8,6 +8,7 @@
 
 #include "analyse/summary.hpp"
 #include "analyse/text_layout.hpp"
+#include "analyse/text_rows.hpp"
 
 namespace opscope::analyse {
 namespace {
@@ -97,34 +98,19 @@ text_table as_text(const summary& table, stage_form form) {
   return out;
 }
 
-std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string out = "\"";
-  for (const char byte : text) {
-    if (byte == '"') out += '"';
-    out += byte;
+/// A value's fields of a CSV row: one, or three of a stage.
+void add_fields(std::vector<std::string>& row, const summary_value& value, unit what) {
+  if (what == unit::stage) {
+    const auto* stage = std::get_if<stage_summary>(&value);
+    row.push_back(stage == nullptr ? "" : std::to_string(stage->median));
+    row.push_back(stage == nullptr ? "" : std::to_string(stage->p95));
+    row.push_back(stage == nullptr ? "" : std::to_string(stage->count));
+  } else if (const auto* number = std::get_if<std::int64_t>(&value)) {
+    row.push_back(std::to_string(*number));
+  } else {
+    const auto* text = std::get_if<std::string>(&value);
+    row.push_back(text == nullptr ? "" : *text);
   }
-  return out + '"';
-}
-
-std::string csv_value(const summary_value& value, unit what) {
-  return std::visit(
-      overloaded{[&](std::monostate) { return std::string(what == unit::stage ? ",," : ""); },
-                 [](const stage_summary& s) {
-                   return std::to_string(s.median) + ',' + std::to_string(s.p95) + ',' +
-                          std::to_string(s.count);
-                 },
-                 [](std::int64_t number) { return std::to_string(number); },
-                 [](const std::string& text) { return csv_field(text); }},
-      value);
-}
-
-std::string markdown_cell(std::string text) {
-  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) {
-    text.insert(at, "\\");
-  }
-  std::ranges::replace(text, '\n', ' ');
-  return text;
 }
 
 }  // namespace
@@ -159,39 +145,31 @@ std::string to_table(const summary& table, unsigned width) {
 }
 
 std::string to_csv(const summary& table) {
-  std::string out;
+  text_rows out;
   for (const auto& column : table.columns) {
-    if (!out.empty()) out += ',';
-    if (column.what == unit::stage) {
-      out += column.key + "_median," + column.key + "_p95," + column.key + "_count";
-    } else {
-      out += column.key;
+    if (column.what != unit::stage) {
+      out.titles.push_back(column.key);
+      continue;
     }
+    for (const auto* part : {"_median", "_p95", "_count"}) out.titles.push_back(column.key + part);
   }
-  out += "\r\n";
   for (const auto& row : table.rows) {
+    auto& fields = out.rows.emplace_back();
     for (std::size_t c = 0; c < row.size(); ++c) {
-      if (c != 0) out += ',';
-      out += csv_value(row[c], table.columns[c].what);
+      add_fields(fields, row[c], table.columns[c].what);
     }
-    out += "\r\n";
   }
-  return out;
+  return to_csv(out);
 }
 
 std::string to_markdown(const summary& table) {
-  const auto plain = as_text(table, stage_form::with_unit);
-  std::string out = "|";
-  for (const auto& column : plain.columns) out += ' ' + column.title + " |";
-  out += "\n|";
-  for (const auto& column : plain.columns) out += column.right ? " ---: |" : " --- |";
-  out += '\n';
-  for (const auto& row : plain.rows) {
-    out += '|';
-    for (const auto& cell : row) out += ' ' + markdown_cell(cell) + " |";
-    out += '\n';
+  auto plain = as_text(table, stage_form::with_unit);
+  text_rows out{{}, std::move(plain.rows), {}};
+  for (const auto& column : plain.columns) {
+    out.titles.push_back(column.title);
+    out.right.push_back(column.right);
   }
-  return out;
+  return to_markdown(out);
 }
 
 }  // namespace opscope::analyse

@@ -239,6 +239,31 @@ TEST(receipt, fits_eighty_columns_with_any_number_of_contenders) {
   }
 }
 
+TEST(receipt, has_a_row_a_quantity_with_its_method_as_csv) {
+  scene scene;
+  tell_comparison(scene);
+  const auto csv = to_csv(make_receipt(scene.open()));
+  const auto has = [&](std::string_view line) { return csv.find(line) != std::string::npos; };
+  const std::string input = R"("1,024 fp32",1024,float32,false,)";
+  EXPECT_TRUE(csv.starts_with("input,elements,dtype,backward,contender,quantity,unit,value,p95,"));
+  EXPECT_TRUE(has(input + ",read_bytes_ideal,bytes,4096,,,,,ideal,\n")) << csv;
+  EXPECT_TRUE(has(input + "opscope::gelu,device_warm,ns,1000,1005,,,5,cuda-events,\n")) << csv;
+  EXPECT_TRUE(has(input + "opscope::gelu,graph_replay,,,,,,,,capture refused\n")) << csv;
+  EXPECT_TRUE(has(input + "opscope::gelu,dram_warm_read,bytes,4100,")) << csv;
+  EXPECT_TRUE(has("huge,1,,false,,skipped,,,,,,,,not enough memory\n")) << csv;
+}
+
+TEST(receipt, is_a_table_with_its_legend_as_markdown) {
+  scene scene;
+  tell_comparison(scene);
+  const auto text = to_markdown(make_receipt(scene.open()));
+  EXPECT_TRUE(text.starts_with("| input | contender | host µs | ")) << text;
+  EXPECT_NE(text.find("\n| --- | --- | ---: |"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n| 1,024 fp32 | opscope::gelu | "), std::string::npos) << text;
+  EXPECT_NE(text.find("| huge | skipped: not enough memory |"), std::string::npos) << text;
+  EXPECT_NE(text.find("|\n\nhost: a call by the clock"), std::string::npos) << text;
+}
+
 TEST(receipt, needs_a_comparison) {
   scene scene;
   scene.op("a", 0, 1);
