@@ -287,6 +287,25 @@ class TestArguments:
         assert "aten::cos" in names(p, "cpu_op")
 
 
+def test_detach_waits_for_the_end_of_the_profile(tmp_path: Path) -> None:
+    with (
+        opscope.profile(tmp_path / "on.opscope"),
+        pytest.raises(opscope.Error, match=r"cannot detach: a session is on.*\(stop it first\)"),
+    ):
+        opscope.detach()
+    opscope.detach()
+
+
+@pytest.mark.gpu
+def test_a_profile_after_detach_records_the_gpu_again() -> None:
+    x = torch.randn(1024, device="cuda")
+    for _ in range(3):
+        with opscope.profile() as p:
+            torch.relu(x)
+        assert sum(row["kernels"] for row in p.summary(by="op").to_dict()["rows"]) == 1
+        opscope.detach()
+
+
 def test_a_program_may_use_cprofile_inside_the_block(tmp_path: Path) -> None:
     with opscope.profile(tmp_path / "a.opscope", python="calls") as p:
         own = cProfile.Profile()

@@ -27,6 +27,8 @@ struct fake_gpu {
   std::atomic<int> flushes{0};
   std::atomic<int> counter_starts{0};
   std::atomic<int> counter_stops{0};
+  std::atomic<int> detached{0};
+  std::atomic<bool> touched{false};
   std::atomic<collect::activity_sink*> sink{nullptr};  ///< of the running session
 
   void reset() {
@@ -34,7 +36,8 @@ struct fake_gpu {
     absent = false;
     counters_fail.clear();
     at_stop = nullptr;
-    starts = stops = flushes = counter_starts = counter_stops = 0;
+    starts = stops = flushes = counter_starts = counter_stops = detached = 0;
+    touched = false;
   }
 };
 
@@ -97,7 +100,8 @@ inline const opscope_runtime& fake_runtime() {
        []() -> std::unique_ptr<collect::counter_source> {
          return std::make_unique<fake_counters>();
        },
-       [] { return std::string{R"({"gpu":"fake"})"}; }, []() noexcept { return false; }});
+       [] { return std::string{R"({"gpu":"fake"})"}; },
+       []() noexcept { return gpu().touched.load(); }, [] { ++gpu().detached; }});
   return *runtime;
 }
 

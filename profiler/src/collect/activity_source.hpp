@@ -111,4 +111,9 @@ std::string describe_machine();
 /// Has this process used CUPTI before (opscope or not, as far as can be told)?
 bool activity_touched() noexcept;
 
+/// Takes CUPTI out of the process, and with it what it adds to every launch; a later session brings
+/// it back. Not while anything of this interface is started.
+/// @throws opscope::error naming the tool that holds CUPTI, or what failed.
+void detach_activity();
+
 }  // namespace opscope::collect

@@ -3,7 +3,9 @@
 // Sources and layers: they start and stop with the session, and their failure is a warning.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -61,6 +63,22 @@ TEST(source, rows_above_the_memory_limit_are_counted) {
   };
   ASSERT_EQ(session.start(), "");
   EXPECT_EQ(session.finish().collected().count(outcome::dropped, "kernel"), 5000U);
+}
+
+TEST(source, is_detached_between_sessions_and_only_where_it_was_touched) {
+  runtime_session session;
+  std::array<char, 256> why{};
+  const auto detach = [&] { return session.runtime.detach(why.data(), why.size()); };
+  EXPECT_EQ(detach(), 0);
+  EXPECT_EQ(gpu().detached, 0);
+  gpu().touched = true;
+  ASSERT_EQ(session.start(), "");
+  EXPECT_EQ(detach(), 1);
+  EXPECT_NE(std::string_view{why.data()}.find("a session is on"), std::string_view::npos);
+  EXPECT_EQ(gpu().detached, 0);
+  session.finish();
+  EXPECT_EQ(detach(), 0);
+  EXPECT_EQ(gpu().detached, 1);
 }
 
 TEST(source, is_flushed_while_the_session_runs) {

@@ -44,4 +44,6 @@ std::string describe_machine() {
 
 bool activity_touched() noexcept { return false; }
 
+void detach_activity() {}
+
 }  // namespace opscope::collect
