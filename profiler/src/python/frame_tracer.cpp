@@ -122,22 +122,10 @@ void pop_to(shadow_stack& stack, std::uint32_t index) noexcept {
   set_current(stack);
 }
 
-/// The module that torch.nn.Module's __call__ is called on.
-owned self_argument(PyFrameObject* frame) noexcept {
-#if PY_VERSION_HEX >= 0x030C0000
-  owned module{PyFrame_GetVarString(frame, "self")};
-#else
-  const owned locals = attribute(reinterpret_cast<PyObject*>(frame), "f_locals");
-  owned module{locals ? PyMapping_GetItemString(locals.get(), "self") : nullptr};
-#endif
-  if (!module) PyErr_Clear();
-  return module;
-}
-
 /// torch.nn.Module.__call__ is two functions, one calling the other: the outer one takes the name.
 void name_module_call(shadow_stack& stack, shadow_frame& frame, PyFrameObject* real) noexcept {
   const keep_exception kept;
-  const owned module = real ? self_argument(real) : owned{};
+  const owned module = self_of(real);
   const std::uint32_t name = module ? self().codes.module_name(module.get()) : 0;
   if (name == 0) return;
   if (stack.depth > 1 && stack.frames[stack.depth - 2].name == name) return;
@@ -303,6 +291,8 @@ void tracer::leave_c() noexcept {
   }
   if (stack->frames[stack->depth - 1].key == nullptr) pop_to(*stack, stack->depth - 1);
 }
+
+void tracer::notice() noexcept { current(false); }
 
 const opscope_layer& tracer_layer() noexcept {
   static constexpr opscope_layer layer{"python", start_layer, stop_layer};
