@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import threading
+import time
 import warnings
 from pathlib import Path
 
@@ -61,6 +62,27 @@ def test_summary_counts_calls_and_gives_documents(x: torch.Tensor) -> None:
     assert "aten::cos" in str(table)
 
 
+def test_summary_warns_of_lost_records(tmp_path: Path) -> None:
+    with opscope.profile(tmp_path / "lossy.opscope", memory=1 << 17) as p:
+        for _ in range(100_000):
+            with opscope.range("r"):
+                pass
+    with pytest.warns(RuntimeWarning, match=r"lossy.opscope: \d+ records were lost") as caught:
+        p.summary(by="range")
+    assert len(caught) == 1
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_summary_counts_no_gpu_work_where_none_could_be_recorded(x: torch.Tensor) -> None:
+    with opscope.profile() as p:
+        torch.cos(x)
+    for by, key in (("op", "kernels"), ("thread", "launches")):
+        table = p.summary(by=by)
+        row = table.to_dict()["rows"][0]
+        assert row[key] is None
+        assert "GPU work: not recorded: " in str(table)
+
+
 def test_shapes_are_recorded_when_asked_for(x: torch.Tensor) -> None:
     for shapes in (False, True):
         with opscope.profile(shapes=shapes) as p:
@@ -82,6 +104,29 @@ def test_python_calls_show_the_function_that_called(x: torch.Tensor) -> None:
     assert seen["off"] == []
     assert len(seen["entry"]) == 1
     assert len(seen["calls"]) == 1
+
+
+@pytest.mark.parametrize("mode", ["off", "entry", "calls"])
+def test_a_builtin_has_a_t0_only_where_its_call_is_seen(x: torch.Tensor, mode: str) -> None:
+    """In the mode entry what is around it, a frame or a range, did other work before."""
+    with opscope.profile(python=mode) as p, opscope.range("mine"):
+        time.sleep(0.05)
+        torch.nn.functional.gelu(x)
+        torch.cos(x)
+    gelu, cos = (
+        next(event["args"]["opscope"] for event in p.events() if event["name"] == name)
+        for name in ("aten::gelu", "aten::cos")
+    )
+    if mode == "calls":
+        assert gelu["called_by"] == cos["called_by"] == "python_call"
+        assert gelu["python_ns"] < 50_000_000
+    elif mode == "entry":
+        for op in (gelu, cos):
+            assert "python_ns" not in op
+            assert "a builtin in the mode entry" in op["no_t0"]
+    else:  # then the range is all that is known of the call, and says so
+        assert gelu["called_by"] == "user_range"
+        assert "another op" in cos["no_t0"]
 
 
 def test_export_is_strict_json_plain_or_compressed(x: torch.Tensor, tmp_path: Path) -> None:

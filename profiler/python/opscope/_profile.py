@@ -69,7 +69,12 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
     Args:
         path: of the capture; None for a temporary one that lives as long as this object. With a
             schedule, window 2 goes to `<stem>.2.opscope`, and so on.
-        python: "off", "entry" (frames that lead to an op or a range) or "calls" (every call).
+        python: "off", "entry" (frames that lead to an op or a range) or "calls" (every call). Only
+            "calls" sees builtins called: with "entry" an op that the program calls through one
+            (`torch.nn.functional.gelu`, `torch.cos`) has no t0. Coroutines and generators are a
+            frame each time they run, under whoever resumes them, whatever the scheduler; who
+            awaits them is not told apart. Stacks that C code swaps (greenlet) are not followed: a
+            frame that is swapped out ends where one below it returns.
         shapes: input shapes and types of every op.
         dram: "ops" reads the DRAM bytes of every outermost op from hardware counters, at about
             40 µs each: a pass for bytes, not for times.

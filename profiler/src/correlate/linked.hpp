@@ -33,13 +33,21 @@ struct stages {
   std::chrono::nanoseconds total{};
 };
 
-/// How the call into an op was seen.
-enum class call_source : std::uint8_t { none, call_mark, python_call, user_range };
+/// How the call into an op was seen, or why it was not.
+enum class call_source : std::uint8_t {
+  no_frame,        ///< no Python frame and no range around the op
+  no_event,        ///< CPython told of none: an operator, or a builtin in the mode `entry`
+  earlier_op,      ///< the call had begun another op before
+  before_session,  ///< the call had begun when the session did
+  call_mark,
+  python_call,
+  user_range,
+};
 
 /// The crossing of one outermost op.
 struct crossing {
   std::optional<timestamp> called;  ///< t0
-  call_source source = call_source::none;
+  call_source source = call_source::no_frame;
   span_id caller = 0;      ///< the Python frame or C call that is innermost around the op, 0: none
   span_id user_frame = 0;  ///< innermost Python frame outside torch and opscope, 0: none
   const call_mark* mark = nullptr;          ///< comparison call that the op belongs to

@@ -26,8 +26,14 @@ void clamp_arguments(json_text& text, const Row& row) {
 
 std::string_view name(correlate::call_source source) {
   switch (source) {
-    case correlate::call_source::none:
-      return "none";
+    case correlate::call_source::no_frame:
+      break;
+    case correlate::call_source::no_event:
+      return "no call event: an operator, or a builtin in the mode entry";
+    case correlate::call_source::earlier_op:
+      return "the call began another op before";
+    case correlate::call_source::before_session:
+      return "the call began before the session";
     case correlate::call_source::call_mark:
       return "call_mark";
     case correlate::call_source::python_call:
@@ -35,7 +41,7 @@ std::string_view name(correlate::call_source source) {
     case correlate::call_source::user_range:
       return "user_range";
   }
-  return "none";
+  return "no Python frame around it";
 }
 
 }  // namespace
@@ -176,9 +182,8 @@ void chrome_sink::own_op_arguments(const op& row, const correlate::crossing& cro
   stage("return_ns", stages.return_);
   stage("op_ns", stages.op);
   text.raw(R"(,"launches":)").integer(crossing.launches.size());
-  if (crossing.called) {
-    text.raw(R"(,"called_by":")").raw(name(crossing.source)).raw("\"");
-  }
+  text.raw(crossing.called ? R"(,"called_by":")" : R"(,"no_t0":")");
+  text.raw(name(crossing.source)).raw("\"");
   const bool has_bytes = (row.flags & op::has_bytes) != 0;
   if (has_bytes) {
     text.raw(R"(,"bytes_ideal":)").integer(row.input_bytes + row.output_bytes);
