@@ -68,17 +68,13 @@ measured<traffic> traffic_of(const receipt_input& input, subject who, const char
         std::nullopt, "",
         input.no_counters.empty() ? "the capture has no counter ranges of it" : input.no_counters};
   }
-  const auto median_of = [&](double counter_range::* field) {
-    std::vector<std::int64_t> values;
-    for (const auto& row : at->second) {
-      if (!std::isnan(row.*field)) values.push_back(std::llround(row.*field));
-    }
-    return percentile(std::move(values), 0.5).value_or(0);
+  const auto median = correlate::median_of(at->second);
+  const auto whole = [](double value) {
+    return std::isnan(value) ? std::int64_t{0} : std::int64_t{std::llround(value)};
   };
-  const auto method = static_cast<std::uint32_t>(at->second.front().method);
-  return {traffic{median_of(&counter_range::dram_read_bytes),
-                  median_of(&counter_range::dram_write_bytes), median_of(&counter_range::l2_bytes),
-                  median_of(&counter_range::duration_ns), at->second.size()},
+  const auto method = static_cast<std::uint32_t>(median.method);
+  return {traffic{whole(median.dram_read_bytes), whole(median.dram_write_bytes),
+                  whole(median.l2_bytes), whole(median.duration_ns), at->second.size()},
           input.counter_methods.at(method), ""};
 }
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "correlate/correlate.hpp"
@@ -129,8 +128,7 @@ void read_rows(const capture::capture& source, receipt_input& out) {
   }
   auto counters = source.rows<counter_range>();
   while (const auto* row = counters.next()) {
-    if (row->cell == no_cell || (row->flags & counter_range::first_of_pass) != 0) continue;
-    if (std::isnan(row->dram_read_bytes) || std::isnan(row->dram_write_bytes)) continue;
+    if (row->cell == no_cell || !correlate::is_clean(*row)) continue;
     out.counters[{row->cell, row->contender, std::string(source.text(row->name))}].push_back(*row);
     out.counter_methods.try_emplace(static_cast<std::uint32_t>(row->method),
                                     source.text(row->method));

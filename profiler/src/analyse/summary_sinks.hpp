@@ -47,15 +47,15 @@ struct durations {
 /// Columns that go with durations::statistics().
 [[nodiscard]] std::vector<summary_column> duration_columns();
 
-/// DRAM bytes by hardware counters of a group.
+/// DRAM bytes by hardware counters of a group, summed over its counted calls.
 struct counted_bytes {
   double read = 0;
   double write = 0;
   string_id method{};
   std::uint64_t count = 0;
 
-  void add(const counter_range* counters) noexcept;
-  /// read, write, method.
+  void add(const correlate::counted* counters);
+  /// read, write, how many were counted, method, executions.
   [[nodiscard]] std::vector<summary_value> values(const capture::capture& source) const;
 };
 
@@ -64,6 +64,7 @@ struct counted_bytes {
 
 [[nodiscard]] summary_value number(std::uint64_t value);
 
+  std::string apart;  ///< which executions were counted, when not those of the group
 /// The value where it was measured, else nothing.
 [[nodiscard]] summary_value present(bool known, std::int64_t value);
 [[nodiscard]] summary_value present(bool known, std::string_view value);
@@ -75,6 +76,11 @@ void append(std::vector<Value>& to, std::vector<Value> more) {
 
 inline constexpr auto text = summary_column::unit::text;
 inline constexpr auto count = summary_column::unit::count;
+/// A count of GPU work, where that was recorded.
+[[nodiscard]] inline summary_value number(const gpu_presence& gpu, std::uint64_t value) {
+  return gpu.recorded ? number(value) : summary_value{};
+}
+
 inline constexpr auto nanoseconds = summary_column::unit::nanoseconds;
 inline constexpr auto bytes = summary_column::unit::bytes;
 inline constexpr auto stage = summary_column::unit::stage;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "correlate/counted.hpp"
 #include "model/ledger.hpp"
 #include "model/records.hpp"
 
@@ -53,7 +54,7 @@ struct crossing {
   const call_mark* mark = nullptr;          ///< comparison call that the op belongs to
   std::vector<correlate::launch> launches;  ///< by start
   correlate::stages stages;
-  const counter_range* counters = nullptr;  ///< hardware counters of this very call
+  const counted* counters = nullptr;  ///< null also where other work in its call launched too
 };
 
 /// The op that a piece of GPU work or an API call belongs to.
@@ -68,7 +69,7 @@ struct gpu_link {
   op_link op;
   std::optional<correlate::launch> launch;        ///< absent: unlinked
   std::optional<std::chrono::nanoseconds> queue;  ///< t4 - t3, negative when it began before t3
-  const counter_range* counters = nullptr;        ///< of its op, when that op launched only this
+  const counted* counters = nullptr;              ///< of its op, when that op launched only this
   bool captured_earlier = false;                  ///< a graph node whose capture was not seen
 };
 
@@ -89,8 +90,8 @@ class linked_sink {
   virtual void on(const memory_set&, const gpu_link&) {}
   virtual void on(const synchronization&) {}
   virtual void on(const overhead&) {}
-  virtual void on(const call_mark&) {}
-  virtual void on(const counter_range&) {}  ///< those that no op of the timeline takes
+  virtual void on(const call_mark&, const counted* /*null: not counted*/) {}
+  virtual void on(const counter_range&) {}  ///< those that are of no op of the timeline
 };
 
 }  // namespace opscope::correlate
