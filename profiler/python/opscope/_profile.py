@@ -74,7 +74,7 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
             (`torch.nn.functional.gelu`, `torch.cos`) has no t0. Coroutines and generators are a
             frame each time they run, under whoever resumes them, whatever the scheduler; who
             awaits them is not told apart. Stacks that C code swaps (greenlet) are not followed: a
-            frame that is swapped out ends where one below it returns.
+            frame that is swapped out ends where one below it returns, and counts as clamped.
         shapes: input shapes and types of every op.
         dram: "ops" reads the DRAM bytes of every outermost op from hardware counters, at about
             40 µs each: a pass for bytes, not for times.

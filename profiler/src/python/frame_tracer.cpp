@@ -4,7 +4,7 @@
 // that a stop may write the frames that other threads still have open. A thread whose stack is of
 // an earlier session takes what is on its real stack at its first event; those frames count as open
 // at the start. An exit that does not fit the top closes the frames above its own, whose exits went
-// unnoticed.
+// unnoticed (C code that swaps stacks, as greenlet does), and counts them as clamped.
 #include "python/frame_tracer.hpp"
 
 #include <atomic>
@@ -60,8 +60,8 @@ session_state& self() noexcept {
   return *only;
 }
 
-void account(outcome what) noexcept {
-  self().runtime->account(static_cast<std::uint32_t>(what), ledger_name, 1);
+void account(outcome what, std::uint64_t count = 1) noexcept {
+  self().runtime->account(static_cast<std::uint32_t>(what), ledger_name, count);
 }
 
 void set_current(shadow_stack& stack) noexcept {
@@ -263,7 +263,11 @@ void tracer::leave(PyCodeObject* code) noexcept {
     return;
   }
   for (std::uint32_t index = stack->depth; index-- > 0;) {
-    if (stack->frames[index].key == code) return pop_to(*stack, index);
+    if (stack->frames[index].key != code) continue;
+    if (const std::uint32_t above = stack->depth - 1 - index; above > 0) {
+      account(outcome::clamped, above);
+    }
+    return pop_to(*stack, index);
   }
 }
 
