@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps, windows, and the order in which a profile is used."""
 
+import os
 from pathlib import Path
 
 import opscope
 import pytest
 import torch
+import torch.profiler
 
 
 def names(capture: opscope.Capture, category: str) -> list[str]:
@@ -156,6 +158,32 @@ class TestOrderOfUse:
             steps = names(p, "user_annotation")
             assert steps == []  # the block's end cut it
             assert names(p, "cpu_op").count("aten::cos") == 1
+
+    def test_what_was_not_recorded_says_why(self, x: torch.Tensor) -> None:
+        waiting = opscope.schedule(wait=9, warmup=0, active=1)
+        inner, planned = opscope.profile(), opscope.profile(schedule=waiting)
+        with opscope.profile(), pytest.warns(RuntimeWarning, match="unprofiled"), inner:
+            torch.cos(x)
+        with planned:
+            planned.step()
+        with opscope.profile() as forked:
+            child = os.fork()
+        if child == 0:
+            try:
+                forked.summary()
+            except opscope.Error as failure:
+                os._exit("forked" in str(failure))
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 1 << 8
+        for profile, why in ((inner, "one is on"), (planned, "no step that records")):
+            with pytest.raises(opscope.Error, match=f"nothing was recorded: .*{why}"):
+                profile.summary()
+
+    @pytest.mark.parametrize("action", [None, "record", torch.profiler.ProfilerAction.RECORD])
+    def test_a_schedule_of_other_actions_is_refused(self, action: object) -> None:
+        profile = opscope.profile(schedule=lambda step: action)  # type: ignore[arg-type, return-value]
+        with pytest.raises(TypeError, match=r"opscope\.Action"), profile:
+            pytest.fail("the block must not run")
 
     def test_a_capture_is_read_after_the_block(self, x: torch.Tensor, tmp_path: Path) -> None:
         with opscope.profile() as p:

@@ -141,6 +141,7 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
         self._entered = False
         self._open = False
         self._recorded = False
+        self._refused = ""  # why nothing was recorded
         self._step_start: int | None = None
         self._action = Action.NONE
         self.step_num = 0
@@ -150,7 +151,8 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
             raise Error("profile: cannot enter: it is on already (make one for each block)")
         self._path = None
         self.step_num = 0
-        self._action = self._schedule(0) if self._schedule else Action.RECORD
+        self._refused = ""
+        self._action = self._planned(0)
         self._apply(self._action)
         self._entered = True
         return self
@@ -162,6 +164,8 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
         trace: TracebackType | None,
     ) -> None:
         self._entered = False
+        if self._schedule is not None and not self._recorded and not self._refused:
+            self._refused = "the schedule came to no step that records (step() after each step)"
         if not self._open:
             return
         if kind is None:
@@ -185,13 +189,34 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
         if self._schedule is None:
             self._begin_step()
             return
-        before, self._action = self._action, self._schedule(self.step_num)
+        before, self._action = self._action, self._planned(self.step_num)
         ended = before is Action.RECORD and self._action in (Action.NONE, Action.WARMUP)
         try:
             if self._open and (before is Action.RECORD_AND_SAVE or ended):
                 self._finish_window()
         finally:  # a callback that raised must not cost the next window its first step
             self._apply(self._action)
+
+    @property
+    def path(self) -> Path:
+        """The capture's file; of a schedule's windows the last one's."""
+        if self._path is None and not self._entered:
+            if os.getpid() != self._owner:
+                self._refused = "the process was forked, and its parent records (profile in each)"
+            if self._refused:
+                raise Error(f"profile: nothing was recorded: {self._refused}")
+        return super().path
+
+    def _planned(self, step: int) -> Action:
+        if self._schedule is None:
+            return Action.RECORD
+        action = self._schedule(step)
+        if not isinstance(action, Action):
+            raise TypeError(
+                f"profile: schedule must give an opscope.Action, not {type(action).__name__} "
+                "(make it with opscope.schedule)"
+            )
+        return action
 
     def _apply(self, action: Action) -> None:
         if action is Action.NONE:
@@ -222,6 +247,7 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
         except Error as failure:
             if self._strict:
                 raise
+            self._refused = str(failure)
             warnings.warn(f"{failure}; the block runs unprofiled", RuntimeWarning, stacklevel=4)
             return
         self._open = True
