@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sysconfig
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -200,7 +201,7 @@ class Capture:
 def _program() -> str:
     folder = os.environ.get("OPSCOPE_LIBRARY_DIR")
     places = [Path(folder).parent / "bin" / "opscope"] if folder else []
-    places.append(Path(__file__).parent / "bin" / "opscope")
+    places.append(Path(sysconfig.get_path("scripts")) / "opscope")
     for place in places:
         if place.is_file():
             return str(place)
