@@ -30,26 +30,7 @@ std::string repeated(std::string_view text, std::size_t count) {
 }
 
 std::string gigabytes_text(double bytes_per_second) {
-  return count_text(std::llround(bytes_per_second / 1e9)) + " GB/s";
-}
-
-/// Breaks at blanks; lines after the first begin with `indent` blanks.
-std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
-  std::string out;
-  std::string line;
-  while (!text.empty()) {
-    const auto blank = std::min(text.find(' '), text.size());
-    const auto word = text.substr(0, blank);
-    text.remove_prefix(std::min(blank + 1, text.size()));
-    if (!line.empty() && display_width(line) + 1 + display_width(word) > width) {
-      out += line + '\n';
-      line = std::string(indent, ' ');
-    } else if (!line.empty()) {
-      line += ' ';
-    }
-    line += word;
-  }
-  return out + line + '\n';
+  return three_digits(bytes_per_second / 1e9) + " GB/s";
 }
 
 using cell_of = std::function<std::string(const contender_receipt&)>;

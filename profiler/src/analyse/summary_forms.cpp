@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analyse/kernel_name.hpp"
 #include "analyse/summary.hpp"
 #include "analyse/text_layout.hpp"
 #include "analyse/text_rows.hpp"
@@ -59,7 +60,7 @@ std::string on_one_line(std::string text) {
 }
 
 std::string cell_text(const summary_value& value, unit what, stage_form form) {
-  return std::visit(overloaded{[](std::monostate) { return std::string("-"); },
+  return std::visit(overloaded{[](std::monostate) { return std::string("–"); },
                                [&](const stage_summary& stage) { return stage_text(stage, form); },
                                [&](std::int64_t number) { return number_text(number, what); },
                                [](const std::string& text) { return on_one_line(text); }},
@@ -98,6 +99,18 @@ text_table as_text(const summary& table, stage_form form) {
   return out;
 }
 
+/// Names are shortened for the width that they get.
+std::string kernel_table(text_table& plain, std::size_t width) {
+  std::vector<std::string> names;
+  for (const auto& row : plain.rows) names.push_back(row[0]);
+  const auto whole = kernel_labels(names, 0);
+  for (std::size_t i = 0; i < whole.size(); ++i) plain.rows[i][0] = whole[i];
+  constexpr std::size_t least = 36;  // a functor's name, and what is left of its template's
+  return render_table(
+      plain.columns, plain.rows, width,
+      [&names](const auto&, std::size_t to) { return kernel_labels(names, to); }, least);
+}
+
 /// A value's fields of a CSV row: one, or three of a stage.
 void add_fields(std::vector<std::string>& row, const summary_value& value, unit what) {
   if (what == unit::stage) {
@@ -124,24 +137,30 @@ std::string to_json(const summary& table) {
     }
     rows.push_back(std::move(object));
   }
-  json out{{"schema", "opscope.summary/1"},
-           {"by", table.by},
-           {"rows", std::move(rows)},
-           {"rows_left_out", table.rows_left_out},
-           {"ledger", json::parse(to_json(table.ledger))}};
+  json out{{"schema", "opscope.summary/1"}, {"by", table.by},
+           {"rows", std::move(rows)},       {"rows_left_out", table.rows_left_out},
+           {"notes", table.notes},          {"ledger", json::parse(to_json(table.ledger))}};
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 std::string to_table(const summary& table, unsigned width) {
-  if (table.rows.empty()) return "no rows by " + table.by + ": nothing of it was recorded\n";
-  const auto plain = as_text(table, table.full ? stage_form::with_p95 : stage_form::bare);
-  auto out = render_table(plain.columns, plain.rows, table.full ? 0 : width);
-  if (table.by == "boundary" && !table.full) out += "stages: medians in µs\n";
+  std::string notes;
+  for (const auto& note : table.notes) notes += wrapped(note, width, 2);
+  if (table.rows.empty()) {
+    return "no rows by " + table.by + ": nothing of it was recorded\n" + notes;
+  }
+  auto plain = as_text(table, table.full ? stage_form::with_p95 : stage_form::bare);
+  std::string out;
+  if (table.by == "kernel" && !table.full) {
+    out = kernel_table(plain, width);
+  } else {
+    out = render_table(plain.columns, plain.rows, table.full ? 0 : width);
+  }
   if (table.rows_left_out != 0) {
     out += count_text(static_cast<std::int64_t>(table.rows_left_out)) +
            (table.rows_left_out == 1 ? " more row\n" : " more rows\n");
   }
-  return out;
+  return out + notes;
 }
 
 std::string to_csv(const summary& table) {

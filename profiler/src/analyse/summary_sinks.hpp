@@ -34,6 +34,17 @@ class summary_sink : public correlate::linked_sink {
 [[nodiscard]] std::unique_ptr<summary_sink> make_range_rows(const capture::capture& source,
                                                             bool steps_only);
 
+/// Whether a session recorded the GPU; if not, counts of its work are missing, not 0.
+struct gpu_presence {
+  bool recorded = false;
+  std::string why;  ///< it did not
+};
+
+[[nodiscard]] gpu_presence gpu_presence_of(const capture::capture& source);
+
+/// What a reader must know of `table`: notes of its own are there already.
+void add_notes(const gpu_presence& gpu, summary& table);
+
 /// Durations of a group, kept whole so that percentiles are exact.
 struct durations {
   std::vector<std::int64_t> values;
@@ -53,6 +64,7 @@ struct counted_bytes {
   double write = 0;
   string_id method{};
   std::uint64_t count = 0;
+  std::string apart;  ///< which executions were counted, when not those of the group
 
   void add(const correlate::counted* counters);
   /// read, write, how many were counted, method, executions.
@@ -64,7 +76,11 @@ struct counted_bytes {
 
 [[nodiscard]] summary_value number(std::uint64_t value);
 
-  std::string apart;  ///< which executions were counted, when not those of the group
+/// A count of GPU work, where that was recorded.
+[[nodiscard]] inline summary_value number(const gpu_presence& gpu, std::uint64_t value) {
+  return gpu.recorded ? number(value) : summary_value{};
+}
+
 /// The value where it was measured, else nothing.
 [[nodiscard]] summary_value present(bool known, std::int64_t value);
 [[nodiscard]] summary_value present(bool known, std::string_view value);
@@ -76,11 +92,6 @@ void append(std::vector<Value>& to, std::vector<Value> more) {
 
 inline constexpr auto text = summary_column::unit::text;
 inline constexpr auto count = summary_column::unit::count;
-/// A count of GPU work, where that was recorded.
-[[nodiscard]] inline summary_value number(const gpu_presence& gpu, std::uint64_t value) {
-  return gpu.recorded ? number(value) : summary_value{};
-}
-
 inline constexpr auto nanoseconds = summary_column::unit::nanoseconds;
 inline constexpr auto bytes = summary_column::unit::bytes;
 inline constexpr auto stage = summary_column::unit::stage;
