@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from opscope import Error
-from opscope._receipt import write_text
+from opscope._receipt import write_bytes
 
 
 @pytest.mark.parametrize("refused", [None, errno.EPERM], ids=["links", "no links"])
@@ -20,11 +20,11 @@ def test_a_file_takes_its_name_whole_and_alone(
     if refused is not None:
         monkeypatch.setattr(os, "link", refuse)
     out = tmp_path / "receipt.json"
-    write_text(out, "first", False)
+    write_bytes(out, b"first", False)
     with pytest.raises(Error, match="it exists"):
-        write_text(out, "second", False)
+        write_bytes(out, b"second", False)
     assert out.read_text() == "first"
-    write_text(out, "third", True)
+    write_bytes(out, b"third", True)
     assert out.read_text() == "third"
     assert list(tmp_path.iterdir()) == [out]
 
@@ -34,6 +34,6 @@ def test_a_name_that_was_taken_meanwhile_is_not_replaced(tmp_path: Path) -> None
     out = tmp_path / "receipt.json"
     out.symlink_to("nowhere")
     with pytest.raises(Error, match=r"receipt\.json: File exists"):
-        write_text(out, "mine", False)
+        write_bytes(out, b"mine", False)
     assert out.is_symlink()
     assert list(tmp_path.iterdir()) == [out]

@@ -23,7 +23,7 @@ def _take_name(part: Path, out: Path) -> None:
         part.rename(out)  # a file system without hard links
 
 
-def write_text(path: str | os.PathLike[str], text: str, force: bool) -> Path:
+def write_bytes(path: str | os.PathLike[str], data: bytes, force: bool) -> Path:
     """Writes a file that never stands under its name in part.
 
     Raises:
@@ -33,7 +33,7 @@ def write_text(path: str | os.PathLike[str], text: str, force: bool) -> Path:
     refuse_existing([out], force)
     part = out.with_name(f"{out.name}.partial-{os.getpid()}")
     try:
-        part.write_text(text, encoding="utf-8")
+        part.write_bytes(data)
         if force:
             part.replace(out)
         else:
@@ -54,7 +54,7 @@ class Receipt(Capture):
         self._json = _core.receipt(str(path), format="json")
 
     def __str__(self) -> str:
-        return self.text("table")
+        return self.text()
 
     def to_dict(self) -> dict[str, Any]:
         """The `opscope.receipt/1` document."""
@@ -65,9 +65,9 @@ class Receipt(Capture):
         """The same as text."""
         return self._json
 
-    def text(self, form: str) -> str:
-        """As `--format` names it: table, json, csv or markdown."""
-        return _core.receipt(str(self.path), format=form).rstrip("\n")
+    def text(self, form: str = "table", *, full: bool = False) -> str:
+        """As `--format` names it: table, json, csv or markdown; `full` is the table's."""
+        return _core.receipt(str(self.path), format=form, full=full).rstrip("\n")
 
     @property
     def any_wrong(self) -> bool:
@@ -80,4 +80,4 @@ class Receipt(Capture):
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Writes the document as JSON."""
-        return write_text(path, self._json.rstrip("\n") + "\n", force)
+        return write_bytes(path, f"{self._json}\n".encode(), force)

@@ -134,6 +134,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--backward", action="store_true", help="forward and gradients")
     parser.add_argument("--setup", metavar="FILE.py", help="run first; may define the callables")
     parser.add_argument("--format", choices=FORMATS, default="table")
+    parser.add_argument("--full", action="store_true", help="a table of every number")
     parser.add_argument("--force", action="store_true", help="replace existing files")
     parser.add_argument("--strict", action="store_true", help="refuse what cannot be recorded")
     return parser
@@ -187,7 +188,7 @@ def _measure(arguments: argparse.Namespace) -> int:
     )
     contenders = [Contender(arguments.against, baseline), Contender(arguments.candidate, candidate)]
     receipt = run(contenders, cells, settings)
-    print(receipt.text(arguments.format))
+    print(receipt.text(arguments.format, full=arguments.full), flush=True)
     receipt.export(trace, force=arguments.force)
     receipt.save(receipt_file, force=arguments.force)
     print(f"opscope: wrote {capture}, {trace} and {receipt_file}", file=sys.stderr)

@@ -92,27 +92,33 @@ def _say(text: str, form: str) -> None:
     print(text, file=sys.stdout if form == "table" else sys.stderr, flush=True)
 
 
-def replay(folder: Path, force: bool, form: str | None = "table") -> bool:
+def _files(folder: Path, stem: str) -> list[Path]:
+    """A capture, its trace and its receipt."""
+    return [folder / f"{stem}.{suffix}" for suffix in ("opscope", "trace.json", "receipt.json")]
+
+
+def replay(folder: Path, force: bool, form: str | None = "table", full: bool = False) -> bool:
     """Shows the recorded capture through the same analyses; False when there is none.
 
     Args:
         form: as --format names it; None writes the files only.
     """
     from opscope._capture import refuse_existing
-    from opscope._receipt import Receipt
+    from opscope._receipt import Receipt, write_bytes
 
     if not _RECORDED.is_file():
         print(f"opscope: no recorded GPU capture in this build ({_RECORDED.name})", file=sys.stderr)
         return False
-    written = [folder / f"gelu-recorded.{kind}.json" for kind in ("trace", "receipt")]
-    refuse_existing(written, force, "--force")
+    capture, trace, document_file = _files(folder, "gelu-recorded")
+    refuse_existing((capture, trace, document_file), force, "--force")
     receipt = Receipt(_RECORDED)
     document: dict[str, Any] = receipt.to_dict()
     if form is not None:
         _say(f"\nRecorded earlier on {document.get('device', 'a GPU')}, not measured now:\n", form)
-        print(receipt.text(form))
-    receipt.export(written[0], force=force)
-    receipt.save(written[1], force=force)
+        print(receipt.text(form, full=full), flush=True)
+    write_bytes(capture, _RECORDED.read_bytes(), force)
+    receipt.export(trace, force=force)
+    receipt.save(document_file, force=force)
     return True
 
 
@@ -130,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
         default="table",
         help="of the receipt; without a GPU only the table is followed by the recorded one",
     )
+    parser.add_argument("--full", action="store_true", help="a table of every number")
     parser.add_argument("--force", action="store_true", help="replace existing files")
     parser.add_argument("--strict", action="store_true", help="refuse what cannot be recorded")
     return parser
@@ -139,7 +146,7 @@ def _run(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.output)
     folder.mkdir(parents=True, exist_ok=True)
     if arguments.replay:
-        return 0 if replay(folder, arguments.force, arguments.format) else 3
+        return 0 if replay(folder, arguments.force, arguments.format, arguments.full) else 3
     import torch
 
     from opscope._capture import refuse_existing
@@ -153,21 +160,22 @@ def _run(arguments: argparse.Namespace) -> int:
             )
             return 4
         _say("Measured now on this machine's CPU (no GPU was found):\n", arguments.format)
-    outputs = [folder / f"gelu.{suffix}" for suffix in ("opscope", "trace.json", "receipt.json")]
-    refuse_existing(outputs, arguments.force, "--force")
+    _, trace, document = written = _files(folder, "gelu")
+    recorded = [] if on_gpu else _files(folder, "gelu-recorded")
+    refuse_existing(written + recorded, arguments.force, "--force")
     receipt = measure(folder, arguments.force, arguments.strict)
-    print(receipt.text(arguments.format))
+    print(receipt.text(arguments.format, full=arguments.full), flush=True)
     _say(
         "\nopscope::NAME is called as torch.ops.opscope.NAME.default, from Python.",
         arguments.format,
     )
-    receipt.export(folder / "gelu.trace.json", force=arguments.force)
-    receipt.save(folder / "gelu.receipt.json", force=arguments.force)
-    written = "gelu.opscope, gelu.trace.json and gelu.receipt.json"
+    receipt.export(trace, force=arguments.force)
+    receipt.save(document, force=arguments.force)
     shown = "table" if arguments.format == "table" else None
-    if not on_gpu and replay(folder, arguments.force, shown):
-        written += ", and gelu-recorded.*"
-    print(f"opscope: wrote {written} to {folder}", file=sys.stderr)
+    if not on_gpu and replay(folder, arguments.force, shown, arguments.full):
+        written += recorded
+    names = ", ".join(path.name for path in written)
+    print(f"opscope: wrote {names} to {folder} (--full shows every number)", file=sys.stderr)
     return 1 if receipt.any_wrong else 0
 
 

@@ -37,6 +37,9 @@ contender_receipt contender_of(const json& document, std::uint32_t index) {
       baselines->at(index).is_number_unsigned()) {
     out.baseline = baselines->at(index).get<std::uint32_t>();
   }
+  if (out.baseline >= document.at("contenders").size()) {
+    throw error("receipt: the comparison names a baseline that it lacks");
+  }
   return out;
 }
 
@@ -61,6 +64,9 @@ cell_receipt cell_of(const json& document, const json& cell) {
     contender.correct = optional_of<bool>(entry, "correct");
     contender.max_abs_error = number_of(entry, "max_abs_error");
     contender.max_rel_error = number_of(entry, "max_rel_error");
+    contender.absolute_tolerance = number_of(entry, "atol");
+    contender.relative_tolerance = number_of(entry, "rtol");
+    contender.compared = optional_of<std::int64_t>(entry, "compared");
     contender.correctness = optional_of<std::string>(entry, "why").value_or("");
   }
   return out;

@@ -66,10 +66,11 @@ std::string verify(const std::string& path, const std::string& format) {
   return format == "json" ? to_json(report) : to_table(report);
 }
 
-std::string receipt(const std::string& path, const std::string& format, unsigned width) {
+std::string receipt(const std::string& path, const std::string& format, unsigned width, bool full) {
   refuse_unknown(format);
   const nb::gil_scoped_release released;
-  return formatted(analyse::make_receipt(open(path)), format, width);
+  const analyse::receipt made = analyse::make_receipt(open(path));
+  return format == "table" && !full ? to_brief(made, width) : formatted(made, format, width);
 }
 
 void export_capture(const std::string& path, const std::string& out, bool force) {
@@ -85,7 +86,7 @@ void bind_analysis(nb::module_& module) {
              "A capture's summary: table, json, csv or markdown.");
   module.def("verify", &verify, "path"_a, "format"_a = "table",
              "What a capture delivered and lost: table or json.");
-  module.def("receipt", &receipt, "path"_a, "format"_a = "table", "width"_a = 80,
+  module.def("receipt", &receipt, "path"_a, "format"_a = "table", "width"_a = 80, "full"_a = false,
              "The receipt of a comparison's capture: table, json, csv or markdown.");
   module.def("export", &export_capture, "path"_a, "out"_a, "force"_a = false,
              "Writes a capture as a Chrome trace, by the suffix of `out`.");
