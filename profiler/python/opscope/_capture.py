@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sysconfig
 import tempfile
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,8 @@ class Capture:
             top: rows kept after sorting, 0 for all.
             sort: a column's key, descending.
             full: whole names and all columns in the printed table.
+
+        Warns where the recording lost records.
         """
         if by not in _GROUPINGS:
             raise ValueError(f"summary: by must be one of {', '.join(_GROUPINGS)}, got {by!r}")
@@ -149,11 +152,20 @@ class Capture:
             "full": flag("summary", "full", full),
         }
         try:
-            return Table(self.path, options)
+            table = Table(self.path, options)
         except Error as failure:
             if str(failure).startswith("summary: cannot sort by"):
                 raise ValueError(str(failure)) from None
             raise
+        ledger = table.to_dict()["ledger"]
+        lost = sum(sum(ledger[outcome].values()) for outcome in ("dropped", "untimed"))
+        if lost:
+            warnings.warn(
+                f"{self.path}: {lost} records were lost while recording (verify() says which)",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return table
 
     def events(self) -> Events:
         """Every event, as `export` writes it."""
