@@ -43,6 +43,13 @@ TEST(text_layout, elides_in_the_middle_by_code_points) {
   EXPECT_EQ(display_width(elide_middle("äöüäöüäöü", 6)), 6U);
 }
 
+TEST(text_layout, names_the_columns_that_a_table_has_no_room_for) {
+  const std::string wide(30, '1');
+  const auto table =
+      render_table({{"op"}, {"calls"}, {"host"}, {"GPU"}}, {{"a", wide, wide, wide}}, 40);
+  EXPECT_NE(table.find("2 more columns: host, GPU\n"), std::string::npos) << table;
+}
+
 TEST(text_layout, keeps_a_table_within_its_width) {
   const std::string name(200, 'n');
   const auto table = render_table({{"kernel"}, {"total", true}}, {{name, "1.23 µs"}}, 40);
