@@ -12,9 +12,9 @@
 // Full precision (fp32) uses additions, multiplications and fma alone, so that the bound of 2 ulp
 // rests on no approximate instruction; a reciprocal only starts a quotient that its residue
 // corrects. An absolute error of the exponent is a relative error of the result, so the exponent
-// is reduced as a value and its rounding error, to e^−h = 2^k·(1 + w). Factors stand as 1 + z, where
-// the rounding of z weighs |z|/(1 + z) and one fma applies it. 2^k is applied last, in two steps,
-// because the result may be subnormal.
+// is reduced as a value and its rounding error, to e^−h = 2^k·(1 + w). Factors stand as 1 + z,
+// where the rounding of z weighs |z|/(1 + z) and one fma applies it. 2^k is applied last, in two
+// steps, because the result may be subnormal.
 //
 //   exact:  a·q = e^(−a²/2)·y·(1 + v),  y = a/(1.25·(a + 2.375)),  v a polynomial in y
 //   tanh:   a·q = e^−U·y,               y = a/(1 + e^−U)
