@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What a demo needs built, and what a wheel carries beside the Python files of profiler/python.
 set(python_libraries "")
-foreach(target opscope-core opscope-nvtx opscope-torch opscope-ops opscope-compare _core _compare)
+foreach(target opscope-core opscope-nvtx opscope-torch opscope-ops opscope-compare _core _compare _ops)
   if(TARGET ${target})
     list(APPEND python_libraries ${target})
   endif()
