@@ -1,22 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Derivatives of every order and in both modes, torch.func, and compiled programs."""
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import gelu_reference as reference
 import pytest
 import torch
 from opscope import ops
 from torch.autograd import gradcheck, gradgradcheck
-
-
-@pytest.fixture(autouse=True)
-def _no_batching_rule() -> Iterator[None]:
-    """vmap loops over the operators, and says so; that is known."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*batching rule.*")
-        yield
 
 
 @pytest.fixture
