@@ -237,16 +237,25 @@ start(python=ENTRY); model(torch.ones(1, 3)); model(torch.ones(1, 3)); stop()
     assert all(set(ancestors(f)) & set(sequential) for f in modules if f["id"] not in sequential)
 
 
-def test_a_functional_op_is_one_c_call_of_the_user(run: Run) -> None:
+@pytest.mark.parametrize(
+    ("module", "frame", "op"),
+    [("F", "torch._C._nn.gelu", "aten::gelu"), ("ops", "opscope.ops.gelu", "opscope::gelu")],
+)
+def test_a_functional_op_is_one_c_call_of_the_user(
+    run: Run, module: str, frame: str, op: str
+) -> None:
+    if module == "ops":
+        pytest.importorskip("opscope.ops")
     events = run(
         SETUP
-        + """
-def work(x): return F.gelu(x)
+        + ("from opscope import ops" if module == "ops" else "")
+        + f"""
+def work(x): return {module}.gelu(x)
 start(python=CALLS); work(torch.ones(2)); stop()
 """
     )
-    call, work = events.one("frame", "torch._C._nn.gelu"), events.one("frame", "work")
-    gelu = events.one("op", "aten::gelu")
+    call, work = events.one("frame", frame), events.one("frame", "work")
+    gelu = events.one("op", op)
     assert call["flags"] & C_CALL and call["parent"] == work["id"]
     assert gelu["frame"] == call["id"]
     assert not work["flags"] & LIBRARY and work["line"] == call["line"]
