@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The op observer: dispatcher ops as the collector gets them, on the CPU."""
 
+from pathlib import Path
+
 import pytest
 from layer_events import (
     BACKWARD,
@@ -237,22 +239,34 @@ start(python=ENTRY); model(torch.ones(1, 3)); model(torch.ones(1, 3)); stop()
     assert all(set(ancestors(f)) & set(sequential) for f in modules if f["id"] not in sequential)
 
 
+OPERATORS = """
+import types
+package = sys.modules["opscope"] = types.ModuleType("opscope")  # without its own frame tracer
+package.__path__ = [os.environ["OPERATORS"]]
+from opscope import ops
+"""
+
+
 @pytest.mark.parametrize(
-    ("module", "frame", "op"),
-    [("F", "torch._C._nn.gelu", "aten::gelu"), ("ops", "opscope.ops.gelu", "opscope::gelu")],
+    ("setup", "function", "frame", "op"),
+    [
+        ("", "F.gelu", "torch._C._nn.gelu", "aten::gelu"),
+        (OPERATORS, "ops.gelu", "opscope.ops.gelu", "opscope::gelu"),
+    ],
 )
 def test_a_functional_op_is_one_c_call_of_the_user(
-    run: Run, module: str, frame: str, op: str
+    run: Run, root: Path, setup: str, function: str, frame: str, op: str
 ) -> None:
-    if module == "ops":
+    if setup:
         pytest.importorskip("opscope.ops")
     events = run(
         SETUP
-        + ("from opscope import ops" if module == "ops" else "")
+        + setup
         + f"""
-def work(x): return {module}.gelu(x)
+def work(x): return {function}(x)
 start(python=CALLS); work(torch.ones(2)); stop()
-"""
+""",
+        OPERATORS=str(root / "kernels/python/opscope"),
     )
     call, work = events.one("frame", frame), events.one("frame", "work")
     gelu = events.one("op", op)

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -160,6 +161,16 @@ def test_the_function_says_what_it_is() -> None:
     assert (ops.gelu.__name__, ops.gelu.__module__) == ("gelu", "opscope.ops")
     assert ops.gelu.__doc__ is not None and "Raises:" in ops.gelu.__doc__
     assert pickle.loads(pickle.dumps(ops.gelu)) is ops.gelu
+
+
+def test_the_type_stub_tells_the_same() -> None:
+    stub = Path(ops.__file__).with_name("_ops.pyi").read_text()
+    names: dict[str, Any] = {}
+    exec(compile("from __future__ import annotations\n" + stub, "_ops.pyi", "exec"), names)
+    told = inspect.signature(names["gelu"])
+    assert told == inspect.signature(_general.gelu)
+    assert {n for n in vars(_ops) if not n.startswith("_")} <= names.keys()
+    assert Path(ops.__file__).with_name("py.typed").is_file()
 
 
 def test_autocast_leaves_the_element_type(device: torch.device) -> None:
