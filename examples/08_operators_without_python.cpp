@@ -34,7 +34,7 @@ int main() {
     own_gelu(own, form).square().sum().backward();
     torch::gelu(builtin, form).square().sum().backward();
   }
-  const double difference = (own.grad() - builtin.grad()).abs().max().item<double>();
+  const auto difference = (own.grad() - builtin.grad()).abs().max().item<double>();
   std::cout << "largest difference of the gradients " << difference << '\n';
   return difference < 1e-4 ? 0 : 1;
 }

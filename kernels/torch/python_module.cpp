@@ -122,6 +122,8 @@ PyModuleDef definition{PyModuleDef_HEAD_INIT,
 
 }  // namespace
 
+// The name that Python makes of the file's.
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
 PyMODINIT_FUNC PyInit__ops() {
   PyObject* module = PyModule_Create(&definition);
   if (module != nullptr) state_of(module).general_gelu = nullptr;
