@@ -19,7 +19,7 @@ void refuse(const c10::OperatorHandle& op, torch::jit::Stack*) {
 
 }  // namespace
 
-void register_cuda(torch::Library& library) {
+void register_cuda_absent(torch::Library& library) {
   for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
     if (name.getNamespace() != "opscope") continue;
     const std::string text = c10::toString(name);

@@ -241,8 +241,9 @@ at::Tensor gelu_backward(c10::DispatchKeySet keys, const at::Tensor& grad_output
                                              approximate);
   }();
   if (node) torch::autograd::set_history(result, node);
-  const at::Tensor tangent = gelu_backward_tangent(grad_output, self, approximate);
-  if (tangent.defined()) result._set_fw_grad(tangent, 0, false);
+  if (torch::autograd::isFwGradDefined(grad_output) || torch::autograd::isFwGradDefined(self)) {
+    result._set_fw_grad(gelu_backward_tangent(grad_output, self, approximate), 0, false);
+  }
   return result;
 }
 

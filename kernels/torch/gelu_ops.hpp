@@ -36,6 +36,7 @@ const c10::TypedOperatorHandle<gelu_backward_signature>& gelu_backward_handle();
 void register_schemas(torch::Library& library);
 void register_cpu(torch::Library& library);
 void register_cuda(torch::Library& library);
+void register_cuda_absent(torch::Library& library);
 void register_meta(torch::Library& library);
 void register_autograd(torch::Library& library);
 void register_ad_inplace_or_view(torch::Library& library);

@@ -28,7 +28,9 @@ class registration {
       parts.emplace_back(torch::Library::DEF, "opscope", std::nullopt, __FILE__, __LINE__);
       register_schemas(parts.back());
       parts.push_back(implementations(c10::DispatchKey::CPU, register_cpu));
+#ifdef OPSCOPE_WITH_CUDA
       parts.push_back(implementations(c10::DispatchKey::CUDA, register_cuda));
+#endif
       parts.push_back(implementations(c10::DispatchKey::Meta, register_meta));
       parts.push_back(implementations(c10::DispatchKey::Autograd, register_autograd));
       parts.push_back(
@@ -36,6 +38,9 @@ class registration {
       parts.push_back(implementations(c10::DispatchKey::Functionalize, register_functionalize));
       parts.push_back(implementations(c10::DispatchKey::FuncTorchBatched, register_vmap));
       parts.push_back(implementations(c10::DispatchKey::Batched, register_legacy_vmap));
+#ifndef OPSCOPE_WITH_CUDA  // after the schemas of all operators
+      parts.push_back(implementations(c10::DispatchKey::CUDA, register_cuda_absent));
+#endif
       parts_ = std::move(parts);
     } catch (const c10::Error& error) {
       error_ = error.what_without_backtrace();
@@ -61,13 +66,15 @@ const registration& registered() {
 }  // namespace
 
 void register_schemas(torch::Library& library) {
+  // As the builtin's tags: the forms that write to an argument have none but the first.
   const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};
-  library.def("gelu(Tensor self, *, str approximate='none') -> Tensor", tags);
+  const std::vector<at::Tag> pointwise{at::Tag::pt2_compliant_tag, at::Tag::pointwise};
+  library.def("gelu(Tensor self, *, str approximate='none') -> Tensor", pointwise);
   library.def("gelu.out(Tensor self, *, str approximate='none', Tensor(a!) out) -> Tensor(a!)",
               tags);
   library.def("gelu_(Tensor(a!) self, *, str approximate='none') -> Tensor(a!)", tags);
   library.def("gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
-              tags);
+              pointwise);
   library.def("gelu_naive(Tensor self) -> Tensor", tags);
 }
 

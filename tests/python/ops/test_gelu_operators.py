@@ -113,6 +113,39 @@ def test_a_meta_tensor_is_refused_for_the_same_reasons() -> None:
         ops.gelu(torch.ones(3, device="meta"), approximate="erf")
 
 
+def test_tags_are_the_builtins() -> None:
+    for own, builtin in (
+        (torch.ops.opscope.gelu.default, torch.ops.aten.gelu.default),
+        (torch.ops.opscope.gelu.out, torch.ops.aten.gelu.out),
+        (torch.ops.opscope.gelu_.default, torch.ops.aten.gelu_.default),
+        (torch.ops.opscope.gelu_backward.default, torch.ops.aten.gelu_backward.default),
+    ):
+        assert set(own.tags) == set(builtin.tags) - {torch.Tag.core}
+
+
+def test_jagged_tensors_are_taken_as_elementwise_operators_take_them(approximate: str) -> None:
+    parts = [torch.randn(n, 4, requires_grad=True) for n in (3, 1, 5)]
+    jagged = torch.nested.as_nested_tensor(parts, layout=torch.jagged)
+    got = ops.gelu(jagged, approximate=approximate)
+    for part, want in zip(got.unbind(), parts, strict=True):
+        torch.testing.assert_close(part, ops.gelu(want, approximate=approximate))
+    got.values().sum().backward()
+    (slope,) = torch.autograd.grad(ops.gelu(parts[0], approximate=approximate).sum(), parts[0])
+    torch.testing.assert_close(parts[0].grad, slope)
+
+
+@pytest.mark.parametrize("layout", ["sparse_csr", "mkldnn", "nested"])
+def test_other_layouts_are_refused_by_name(layout: str) -> None:
+    x = torch.ones(3, 3)
+    other = {
+        "sparse_csr": x.to_sparse_csr,
+        "mkldnn": x.to_mkldnn,
+        "nested": lambda: torch.nested.as_nested_tensor([x, x[:1]]),
+    }[layout]()
+    with pytest.raises(NotImplementedError, match="Could not run 'opscope::gelu'"):
+        ops.gelu(other)
+
+
 def test_gelu_naive_has_no_cpu_kernel() -> None:
     with pytest.raises(NotImplementedError, match="CPU"):
         ops.gelu_naive(torch.ones(3))
