@@ -7,6 +7,7 @@ module's graph into the builtin's. Times are medians over rounds of a CUDA graph
 rotating inputs, contenders in turn; the ratio has a 95% bootstrap interval.
 
     python kernels/bench/compiled_mlp.py [--rows N] [--width N] [--rounds N] [--approximate tanh]
+        [--programs mlp gated]
 """
 
 import argparse
@@ -114,6 +115,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=1024)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--approximate", default="none", choices=["none", "tanh"])
+    parser.add_argument("--programs", nargs="+", default=["mlp", "gated"])
     options = parser.parse_args()
     form = options.approximate
     print(torch.cuda.get_device_name(), "torch", torch.__version__, "bfloat16", form)
@@ -130,6 +132,8 @@ def main() -> None:
         for columns, count in ((options.width, 16), (8 * options.width, 3))
     )
     for title, models, inputs in (("mlp", mlp, narrow), ("gated", gated, wide)):
+        if title not in options.programs:
+            continue
         for model in models.values():
             model.to("cuda", torch.bfloat16).compile(fullgraph=True, dynamic=False)
         for kind in (inference_step, training_step):

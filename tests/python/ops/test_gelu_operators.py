@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators as PyTorch's dispatcher sees them: schemas, layouts, errors, loading."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -223,6 +224,22 @@ def test_a_missing_library_names_where_it_was_sought(
     monkeypatch.setenv("OPSCOPE_LIBRARY_DIR", str(tmp_path))
     with pytest.raises(ImportError, match=str(tmp_path)):
         _library.locate()
+
+
+def test_a_build_without_the_python_module_says_so(tmp_path: Path) -> None:
+    for file in _library.locate().parent.iterdir():
+        if not file.name.startswith("_ops."):
+            (tmp_path / file.name).symlink_to(file)
+    done = subprocess.run(
+        [sys.executable, "-c", "import opscope.ops"],
+        env=os.environ | {"OPSCOPE_LIBRARY_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: cannot load opscope.ops: cannot import name '_ops'")
+    assert f"for Python {sys.version_info.major}.{sys.version_info.minor}" in last
 
 
 def test_the_package_exports_what_it_documents() -> None:

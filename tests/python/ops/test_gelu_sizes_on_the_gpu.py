@@ -170,6 +170,8 @@ def test_the_second_device_from_the_first() -> None:
     out = torch.empty(1000, device="cuda:1")
     torch.testing.assert_close(ops.gelu(x.detach(), out=out), F.gelu(x.detach()))
     torch.testing.assert_close(ops.gelu_(x.detach().clone()), F.gelu(x.detach()))
+    out = torch.empty(0, device="cuda:1")
+    torch.testing.assert_close(ops.gelu(x.detach(), out=out), F.gelu(x.detach()))
     with pytest.raises(RuntimeError, match="same device"):
         ops.gelu(x.detach(), out=torch.empty(1000, device="cuda:0"))
     assert torch.cuda.current_device() == 0
