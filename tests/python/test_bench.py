@@ -134,7 +134,7 @@ def test_an_op_that_raises_while_it_is_traced_leaves_what_was_recorded(tmp_path:
     )
     first, second = (cell["contenders"][1] for cell in Receipt(capture).to_dict()["cells"])
     assert min(each["host_call"]["count"] for each in (first, second)) >= 3
-    assert (first["links"]["calls"], second["links"]["calls"]) == (0, 0)
+    assert (first["links"]["calls"] >= 3, second["links"]["calls"]) == (True, 0)
 
 
 def test_existing_files_are_kept_and_the_option_that_replaces_them_is_named(tmp_path: Path) -> None:

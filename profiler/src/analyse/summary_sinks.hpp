@@ -64,7 +64,8 @@ struct counted_bytes {
   double write = 0;
   string_id method{};
   std::uint64_t count = 0;
-  std::string apart;  ///< which executions were counted, when not those of the group
+  std::uint64_t fewest_apart = ~0ULL;  ///< of the counted calls' `calls_apart`
+  std::uint64_t most_apart = 0;
 
   void add(const correlate::counted* counters);
   /// read, write, how many were counted, method, executions.

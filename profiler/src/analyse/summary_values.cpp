@@ -39,11 +39,13 @@ void counted_bytes::add(const correlate::counted* counters) {
   write += values.dram_write_bytes;
   method = values.method;
   ++count;
-  if (counters->calls_apart != 0 && apart.empty()) apart = correlate::provenance(*counters);
+  fewest_apart = std::min(fewest_apart, counters->calls_apart);
+  most_apart = std::max(most_apart, counters->calls_apart);
 }
 
 std::vector<summary_value> counted_bytes::values(const capture::capture& source) const {
   if (count == 0) return std::vector<summary_value>(5);
+  const auto apart = correlate::provenance(fewest_apart, most_apart);
   return {std::int64_t{std::llround(read)}, std::int64_t{std::llround(write)}, number(count),
           std::string(source.text(method)), apart.empty() ? "the calls themselves" : apart};
 }

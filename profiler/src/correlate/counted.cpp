@@ -37,9 +37,14 @@ counter_range median_of(std::span<const counter_range> rows) {
 }
 
 std::string provenance(const counted& what) {
-  if (what.calls_apart == 0) return {};
-  if (what.calls_apart == 1) return "one warm call in a pass of its own";
-  return "median of " + std::to_string(what.calls_apart) + " warm calls in a pass of their own";
+  return provenance(what.calls_apart, what.calls_apart);
+}
+
+std::string provenance(std::uint64_t fewest, std::uint64_t most) {
+  if (most == 0) return {};
+  if (most == 1) return "one warm call in a pass of its own";
+  const auto least = fewest == most ? "" : std::to_string(fewest) + " to ";
+  return "median of " + least + std::to_string(most) + " warm calls in a pass of their own";
 }
 
 }  // namespace opscope::correlate

@@ -29,4 +29,8 @@ struct counted {
 /// pass of their own"; else empty.
 [[nodiscard]] std::string provenance(const counted& what);
 
+/// The same of several: "median of 3 to 5 warm calls in a pass of their own".
+/// @param fewest, most of their `calls_apart`.
+[[nodiscard]] std::string provenance(std::uint64_t fewest, std::uint64_t most);
+
 }  // namespace opscope::correlate

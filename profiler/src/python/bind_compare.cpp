@@ -63,9 +63,10 @@ class bound_call {
  private:
   void keep(PyObject* result) {
     if (result == nullptr) {
-      const nb::python_error raised;
+      nb::python_error raised;
       on_failure_(raised.value());
-      throw raised;
+      raised.restore();
+      throw nb::python_error();
     }
     result_ = nb::steal(result);
   }

@@ -50,7 +50,12 @@ struct watch_list {
   std::vector<standing_thread> unseen;
   std::vector<owned> codes;
   PyObject* disable = nullptr;  ///< sys.monitoring.DISABLE: what a callback returns to hear no more
+  std::uint32_t others = 0;     ///< events of threads that are not waited for
 };
+
+/// A thread may stand in a function for ever while others run it hot: they pay no more than this
+/// many events for it, together some milliseconds.
+constexpr std::uint32_t most_of_others = 4096;
 
 watch_list& watched() noexcept {
   static auto* only = new watch_list;  // threads may outlive static destruction
@@ -60,12 +65,16 @@ watch_list& watched() noexcept {
 PyObject* on_standing(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   tracer::notice();
   if (count == 0) Py_RETURN_NONE;
-  auto& unseen = watched().unseen;
-  std::erase_if(unseen, [](const auto& item) { return item.thread == PyThreadState_Get(); });
-  const bool awaited = std::ranges::any_of(unseen, [code = arguments[0]](const auto& item) {
-    return reinterpret_cast<PyObject*>(item.code) == code;
-  });
-  PyObject* answer = awaited || watched().disable == nullptr ? Py_None : watched().disable;
+  watch_list& list = watched();
+  const auto is_this = [](const auto& item) { return item.thread == PyThreadState_Get(); };
+  if (std::erase_if(list.unseen, is_this) == 0) ++list.others;
+  const bool awaited =
+      list.others < most_of_others && std::ranges::any_of(
+                                          list.unseen,
+                                          [code = arguments[0]](const auto& item) {
+                                            return reinterpret_cast<PyObject*>(item.code) == code;
+                                          });
+  PyObject* answer = awaited || list.disable == nullptr ? Py_None : list.disable;
   Py_INCREF(answer);
   return answer;
 }

@@ -222,31 +222,6 @@ def test_frames_of_a_running_thread_are_clamped_at_both_ends(run: Run) -> None:
     assert len(clamped) >= 1
 
 
-@pytest.mark.parametrize("mode", ["ENTRY", "CALLS"])
-@pytest.mark.parametrize("threads", [1, 3])
-def test_a_thread_that_only_calls_builtins_has_its_stack(run: Run, mode: str, threads: int) -> None:
-    """It stands in a function when the session starts, and raises no event of a Python frame."""
-    events = run(f"""
-        import _thread, threading
-        turn, done = _thread.allocate_lock(), _thread.allocate_lock()
-        turn.acquire(); done.acquire()
-        def worker():
-            while turn.acquire():
-                _core.range_push("in"); _core.range_pop(); done.release()
-        for _ in range({threads}): threading.Thread(target=worker, daemon=True).start()
-        for _ in range(2):
-            start(python={mode})
-            for _ in range(2 * {threads}): turn.release(); done.acquire()
-            stop()
-    """)
-    workers = {frame["thread"]: frame for frame in events.of("frame", "worker")}
-    ranges = events.of("range", "in")
-    assert len(ranges) == 2 * threads  # of the second session
-    for each in ranges:
-        around = workers[each["thread"]]
-        assert around["flags"] & OPEN_AT_START and around["flags"] & OPEN_AT_END
-
-
 def test_threads_started_in_the_session_are_recorded_apart(run: Run) -> None:
     events = run("""
         import threading

@@ -58,6 +58,12 @@ TEST(counter_pass, gives_a_contenders_calls_its_median) {
   EXPECT_EQ(links.found.total(outcome::unlinked), 0U);
 }
 
+TEST(provenance, tells_how_many_calls_a_group_rests_on) {
+  EXPECT_EQ(provenance(0, 0), "");
+  EXPECT_EQ(provenance(5, 5), "median of 5 warm calls in a pass of their own");
+  EXPECT_EQ(provenance(3, 5), "median of 3 to 5 warm calls in a pass of their own");
+}
+
 TEST(counter_pass, leaves_out_what_is_unclean_and_what_is_of_others) {
   scene scene;
   scene.mark(cell, contender, 0, 100, 400);
