@@ -42,6 +42,19 @@ def _flat(value: Any) -> Iterator[Any]:
         yield value
 
 
+def test_ranges_of_pytorch_are_ranges_beside_ours() -> None:
+    torch = pytest.importorskip("torch")
+    with opscope.profile() as p, opscope.range("ours"), torch.profiler.record_function("theirs"):
+        torch.ones(2)
+    events = {event["name"]: event for event in annotations(p)}
+    ours, theirs = events["ours"], events["theirs"]
+    assert ours["tid"] == theirs["tid"]
+    assert ours["ts"] <= theirs["ts"]
+    assert theirs["ts"] + theirs["dur"] <= ours["ts"] + ours["dur"]
+    rows = {row["name"]: row["count"] for row in p.summary(by="range").to_dict()["rows"]}
+    assert rows == {"ours": 1, "theirs": 1}
+
+
 def test_a_range_ends_when_its_block_raises() -> None:
     with opscope.profile() as p:
         with pytest.raises(KeyError), opscope.range("broken"):

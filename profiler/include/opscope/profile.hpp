@@ -32,7 +32,7 @@ struct profile_options {
   std::uint64_t memory_bytes = 0;   ///< limit of the buffers, 0: 256 MiB
   bool wait_when_full = false;      ///< wait for the disk instead of dropping and counting records
   bool gpu = true;                  ///< kernels, copies, fills and the API calls that start them
-  bool ops = true;                  ///< dispatcher ops, when libtorch is in the process
+  bool ops = true;                  ///< dispatcher ops and record_function's ranges, with libtorch
   bool nvtx = true;                 ///< NVTX ranges, whoever emits them
 };
 
@@ -82,8 +82,8 @@ class OPSCOPE_PUBLIC profile {
 
 /// Takes CUPTI out of the process again. After a first profile with `gpu` every launch is slower by
 /// some microseconds, without this until the process ends (as after any CUPTI tool); a later
-/// profile brings CUPTI back. Other threads may launch meanwhile. Does nothing where CUPTI was never
-/// used.
+/// profile brings CUPTI back. Other threads may launch meanwhile. Does nothing where CUPTI was
+/// never used.
 /// @throws opscope::error while a profile is on, or when another tool holds CUPTI.
 OPSCOPE_PUBLIC void detach();
 

@@ -79,6 +79,8 @@ class surveyor final : public correlate::linked_sink {
     if (found == range_of_.end()) return;
     for (auto at = found->second; at != none; at = ranges_[at].parent) {
       const auto& of = ranges_[at];
+      // Ranges of tasks that take turns cross: one around may have ended before the launch.
+      if (link.launch && of.end <= link.launch->start) continue;
       const projection fresh{row.start, row.end, of.id, of.name, row.device, row.stream};
       auto& extent = extents_.try_emplace({at, row.device, row.stream}, fresh).first->second;
       extent.start = std::min(extent.start, row.start);

@@ -9,13 +9,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <bit>
 #include <cstring>
 
 #include "collect/runtime_client.hpp"
 #include "collect/span_stack.hpp"
+#include "collect/span_table.hpp"
 #include "collect/thread_registry.hpp"
 #include "model/ledger.hpp"
 #include "model/records.hpp"
@@ -162,30 +162,8 @@ void thread_ranges::leave() const noexcept {
   if (epoch != 0 && open.depth() > 0) write_open(*this, epoch, client::runtime()->now());
 }
 
-// --- start/end ranges: a fixed table whose slots are claimed by compare-and-swap ---
-
-enum slot_state : std::uint64_t { slot_free = 0, slot_busy = 1, slot_open = 2, slot_mask = 3 };
-constexpr std::uint64_t slot_count = 1024;
-constexpr std::uint64_t probe_limit = 128;
-
-struct slot {
-  std::atomic<std::uint64_t> state{slot_free};  ///< generation << 2 | slot_state
-  open_range range;
-};
-std::array<slot, slot_count> process_ranges;
-std::atomic<std::uint64_t> next_slot{0};
-
-void write_open_process_ranges(std::uint32_t epoch, std::uint64_t end_ns) noexcept {
-  for (slot& item : process_ranges) {
-    const std::uint64_t before = item.state.load(std::memory_order_acquire);
-    if ((before & slot_mask) != slot_open) continue;
-    open_range copy;
-    std::memcpy(static_cast<void*>(&copy), &item.range, sizeof copy);
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (item.state.load(std::memory_order_relaxed) != before) continue;  // it ended meanwhile
-    write(copy, epoch, end_ns, opscope::range::process_wide | span_flag::open_at_end, copy.thread);
-  }
-}
+client::span_table<open_range, 1024> process_ranges;
+std::atomic<nvtxRangeId_t> last_range_id{0};
 
 int start_layer(const opscope_session_options* options, char*, std::size_t) {
   if (options->no_nvtx != 0) return 0;
@@ -200,7 +178,10 @@ void stop_layer() {
   if (epoch == 0) return;
   const std::uint64_t end_ns = client::runtime()->now();
   threads::for_each(held, [&](const thread_ranges& thread) { write_open(thread, epoch, end_ns); });
-  write_open_process_ranges(epoch, end_ns);
+  process_ranges.for_each([&](const open_range& range) {
+    write(range, epoch, end_ns, opscope::range::process_wide | span_flag::open_at_end,
+          range.thread);
+  });
 }
 
 }  // namespace
@@ -260,21 +241,8 @@ int pop(nvtxDomainHandle_t where) noexcept {
 
 template <typename Text>
 nvtxRangeId_t start(nvtxDomainHandle_t where, const Text* text) noexcept {
-  const std::uint64_t hint = next_slot.fetch_add(1, std::memory_order_relaxed);
-  for (std::uint64_t probe = 0; probe < probe_limit; ++probe) {
-    const std::uint64_t index = (hint + probe) % slot_count;
-    slot& item = process_ranges[index];
-    std::uint64_t state = item.state.load(std::memory_order_relaxed);
-    if ((state & slot_mask) != slot_free) continue;
-    const std::uint64_t generation = (state >> 2) + 1;
-    if (!item.state.compare_exchange_strong(state, generation << 2 | slot_busy,
-                                            std::memory_order_acq_rel)) {
-      continue;
-    }
-    describe(item.range, where, text);
-    item.state.store(generation << 2 | slot_open, std::memory_order_release);
-    return generation * slot_count + index;
-  }
+  const nvtxRangeId_t id = last_range_id.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (process_ranges.open(id, [&](open_range& range) { describe(range, where, text); })) return id;
   if (period.epoch.load(std::memory_order_relaxed) != 0) account(outcome::dropped);
   return 0;
 }
@@ -282,17 +250,11 @@ nvtxRangeId_t start(nvtxDomainHandle_t where, const Text* text) noexcept {
 void end(nvtxRangeId_t id) noexcept {
   const std::uint32_t epoch = period.epoch.load(std::memory_order_acquire);
   const std::uint64_t end_ns = epoch != 0 ? client::runtime()->now() : 0;
-  slot& item = process_ranges[id % slot_count];
-  const std::uint64_t generation = id / slot_count;
-  std::uint64_t state = generation << 2 | slot_open;
-  if (!item.state.compare_exchange_strong(state, generation << 2 | slot_busy,
-                                          std::memory_order_acq_rel)) {
-    return;  // never started, ended already, or found no room
-  }
-  if (epoch != 0 && period.epoch.load(std::memory_order_acquire) == epoch) {
-    write(item.range, epoch, end_ns, opscope::range::process_wide, calling_thread());
-  }
-  item.state.store(generation << 2 | slot_free, std::memory_order_release);
+  process_ranges.close(id, [&](const open_range& range) {
+    if (epoch != 0 && period.epoch.load(std::memory_order_acquire) == epoch) {
+      write(range, epoch, end_ns, opscope::range::process_wide, calling_thread());
+    }
+  });
 }
 
 template <typename Text>

@@ -13,6 +13,8 @@ namespace {
 /// steps, and would cross them.
 constexpr std::string_view hidden_files[] = {"_late_torch.py", "_profile.py", "_ranges.py"};
 constexpr std::string_view module_file = "nn/modules/module.py";
+/// torch.profiler.record_function: a range begins and ends inside these frames.
+constexpr std::string_view scope_file = "autograd/profiler.py";
 
 /// Folder of a package with its final slash, without importing it; empty: there is none.
 std::string package_folder(const char* name) {
@@ -146,6 +148,10 @@ function_info code_table::add_function(PyCodeObject* code) noexcept try {
         info.hidden || (!own_folder_.empty() && file == own_folder_ + std::string{hidden});
   }
   const std::string_view plain = text(code->co_name);
+  if (plain == "__enter__" || plain == "__exit__") {
+    info.hidden =
+        info.hidden || (!torch_folder_.empty() && file == torch_folder_ + std::string{scope_file});
+  }
   info.module_call = !torch_folder_.empty() && is_library(file) && file.ends_with(module_file) &&
                      (plain == "_wrapped_call_impl" || plain == "_call_impl");
   references_.push_back(owned::borrow(reinterpret_cast<PyObject*>(code)));

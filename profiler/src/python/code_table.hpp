@@ -22,7 +22,7 @@ struct function_info {
   std::uint32_t file = 0;
   std::uint32_t line = 0;
   std::uint32_t flags = 0;   ///< python_frame::*
-  bool hidden = false;       ///< how opscope's own ranges begin and end: never recorded
+  bool hidden = false;       ///< begins or ends what it would cross: never recorded
   bool module_call = false;  ///< torch.nn.Module's __call__: its name depends on `self`
   bool op_object = false;    ///< an object of torch's that is one op: its name depends on which
 };

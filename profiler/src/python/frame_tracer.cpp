@@ -244,7 +244,10 @@ void stop_layer() noexcept {
 void tracer::enter(PyCodeObject* code, PyFrameObject* frame) noexcept {
   shadow_stack* stack = current(true);
   if (stack == nullptr) return;
-  const function_info info = self().codes.python_function(code);
+  function_info info = self().codes.python_function(code);
+  // What a hidden frame calls of its own library serves it.
+  info.hidden = info.hidden || (stack->depth > 0 && stack->frames[stack->depth - 1].hidden &&
+                                (info.flags & python_frame::library) != 0);
   shadow_frame* made = push(*stack, info, code);
   if (made == nullptr) return;
   if (info.module_call) [[unlikely]] {

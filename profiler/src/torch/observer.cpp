@@ -6,7 +6,7 @@
 // unloaded, because PyTorch caches the pointers. A start callback returns no context object, which
 // would be a heap allocation: what is open stands on a stack of the thread and is found by the
 // RecordFunction's address. An op that ends on another thread than it began on (asynchronous) is
-// looked for there.
+// looked for there. Scopes that the user named are ranges, not ops: user_scopes.cpp.
 #include <ATen/Version.h>
 #include <ATen/record_function.h>
 #include <torch/version.h>
@@ -19,6 +19,7 @@
 #include "model/ledger.hpp"
 #include "model/records.hpp"
 #include "torch/open_ops.hpp"
+#include "torch/user_scopes.hpp"
 
 namespace opscope::observer {
 namespace {
@@ -254,6 +255,7 @@ int start_layer(const opscope_session_options* options, char* error, std::size_t
   state.enabled = state.shapes || state.counters ? state.with_inputs : state.plain;
   state.epoch.store(++state.last_epoch, std::memory_order_release);
   at::reenableCallback(state.enabled);
+  user_scopes::start();
   return 0;
 } catch (const std::exception& failure) {
   const std::string reason = std::string{"ops are not recorded: "} + failure.what();
@@ -283,6 +285,7 @@ void stop_layer() noexcept try {
   const std::uint32_t epoch = state.last_epoch;
   const std::uint64_t end_ns = state.runtime->now();
   threads::for_each(held, [&](const thread_ops& thread) { write_open(thread, epoch, end_ns); });
+  user_scopes::stop();
 } catch (...) {
   return;  // what could not be disabled does nothing while the epoch is 0
 }
@@ -335,6 +338,7 @@ __attribute__((constructor)) void attach() noexcept try {
   prepare_type_names();
   state.plain = add_disabled_callback<false>();
   state.with_inputs = add_disabled_callback<true>();
+  user_scopes::attach(*state.runtime);
   static constexpr opscope_layer layer{"ops", start_layer, stop_layer};
   state.runtime->register_layer(&layer);
 } catch (const std::exception& failure) {

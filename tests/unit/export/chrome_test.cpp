@@ -15,6 +15,7 @@
 
 #include "export/export_file.hpp"
 #include "opscope/error.hpp"
+#include "support/scene.hpp"
 #include "synthetic_capture.hpp"
 
 namespace opscope::exporter {
@@ -163,6 +164,24 @@ TEST_F(chrome, ranges_are_projected_on_the_gpu) {
     if (event["name"] != "opscope::gelu") continue;
     EXPECT_EQ(nanoseconds(event["dur"]), 2'000) << "its one kernel's extent";
   }
+}
+
+TEST(chrome_ranges, that_ended_before_a_launch_are_not_widened_by_it) {
+  test::scene scene;
+  scene.range("ends first", 0, 100);
+  scene.range("ends last", 50, 200);  // crosses it
+  scene.launch(1, 60, 70, 300, 400);
+  scene.launch(2, 150, 160, 500, 600);
+  const auto capture = scene.open();
+  std::ostringstream text;
+  (void)write_chrome(capture, text);
+  const auto made = json::parse(text.str());
+  std::map<std::string, double> extents;
+  for (const auto& event : made["traceEvents"]) {
+    if (event.value("cat", "") == "gpu_user_annotation") extents[event["name"]] = event["dur"];
+  }
+  EXPECT_DOUBLE_EQ(extents.at("ends first"), 0.1);
+  EXPECT_DOUBLE_EQ(extents.at("ends last"), 0.3);
 }
 
 TEST_F(chrome, counters_close_with_zero) {
