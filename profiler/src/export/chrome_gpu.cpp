@@ -102,7 +102,7 @@ void chrome_sink::own_gpu_arguments(const Row& row, const correlate::gpu_link& l
   if (link.captured_earlier) text.raw(R"(,"captured":"earlier")");
   if (const auto only = only_launches_.find(link.op.outermost); only != only_launches_.end()) {
     if (only->second.has_bytes && row.graph_node == 0) {
-      text.raw(R"(,"bytes_ideal":)").integer(only->second.bytes_ideal);
+      ideal_bytes(only->second.bytes_ideal, only->second.at_least);
     }
     only_launches_.erase(only);
   }

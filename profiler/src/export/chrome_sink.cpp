@@ -185,15 +185,19 @@ void chrome_sink::own_op_arguments(const op& row, const correlate::crossing& cro
   text.raw(crossing.called ? R"(,"called_by":")" : R"(,"no_t0":")");
   text.raw(name(crossing.source)).raw("\"");
   const bool has_bytes = (row.flags & op::has_bytes) != 0;
-  if (has_bytes) {
-    text.raw(R"(,"bytes_ideal":)").integer(row.input_bytes + row.output_bytes);
-  }
+  const bool at_least = (row.flags & op::bytes_at_least) != 0;
+  if (has_bytes) ideal_bytes(row.input_bytes + row.output_bytes, at_least);
   if (crossing.launches.size() == 1) {
-    only_launches_[row.id] = {row.input_bytes + row.output_bytes, has_bytes};
+    only_launches_[row.id] = {row.input_bytes + row.output_bytes, has_bytes, at_least};
   }
   if (crossing.counters != nullptr) counter_arguments(*crossing.counters);
   clamp_arguments(text, row);
   text.raw("}");
+}
+
+void chrome_sink::ideal_bytes(std::uint64_t bytes, bool at_least) {
+  trace_.text().raw(R"(,"bytes_ideal":)").integer(bytes);
+  if (at_least) trace_.text().raw(R"(,"bytes_ideal_method":"ideal, lower bound")");
 }
 
 void chrome_sink::counter_arguments(const correlate::counted& counters) {

@@ -45,6 +45,7 @@ class chrome_sink final : public correlate::linked_sink {
   struct only_launch {
     std::uint64_t bytes_ideal;
     bool has_bytes;
+    bool at_least;
   };
 
   base_track host_track(thread_id thread);
@@ -67,6 +68,7 @@ class chrome_sink final : public correlate::linked_sink {
   void op_arguments(const op& row);
   void own_op_arguments(const op& row, const correlate::crossing& crossing);
   void counter_arguments(const correlate::counted& counters);
+  void ideal_bytes(std::uint64_t bytes, bool at_least);
   void range_arguments(const range& row);
   std::vector<arrow_end> gpu_ends(correlation_id correlation, timestamp start,
                                   const correlate::gpu_link& link);

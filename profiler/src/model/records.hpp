@@ -71,6 +71,8 @@ struct op {
   static constexpr std::uint32_t backward = 1U << 9;    ///< scope BACKWARD_FUNCTION
   static constexpr std::uint32_t counted = 1U << 10;    ///< a counter range was open around it
   static constexpr std::uint32_t has_bytes = 1U << 11;  ///< input_bytes and output_bytes are known
+  /// What is written in place counts as written only: the schema does not say whether it is read.
+  static constexpr std::uint32_t bytes_at_least = 1U << 12;
 
   timestamp start;
   timestamp end;
@@ -79,8 +81,8 @@ struct op {
   std::int64_t sequence;         ///< autograd sequence number, -1: none
   std::uint64_t forward_thread;  ///< RecordFunction's logical id of the forward thread (0: none)
   std::uint64_t logical_thread;  ///< RecordFunction's logical id of this thread
-  std::uint64_t input_bytes;     ///< distinct tensor arguments, elements x element size
-  std::uint64_t output_bytes;    ///< tensor results, elements x element size
+  std::uint64_t input_bytes;     ///< distinct tensor arguments that are read, elements x their size
+  std::uint64_t output_bytes;    ///< distinct memory written, likewise
   string_id name;
   thread_id thread;
   string_id input_dims;   ///< JSON, e.g. [[8,1024],[]]; empty: not recorded

@@ -19,13 +19,6 @@ const char* name_of(c10::ScalarType type) noexcept {
   return index < type_count ? type_names[index].data() : "";
 }
 
-/// Sizes can be read without running anybody's code. Tensor subclasses answer with Python, symbolic
-/// and nested ones throw.
-bool has_plain_sizes(const at::Tensor& tensor) {
-  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
-  return !impl.has_symbolic_sizes_strides() && !impl.is_python_dispatch() && !tensor.is_nested();
-}
-
 reading appended(bool done) noexcept { return done ? reading::whole : reading::no_room; }
 
 reading append_tensor(const at::Tensor& tensor, bool list_item, argument_arena& arena) {
@@ -58,75 +51,11 @@ reading append_value(const c10::IValue& value, argument_arena& arena) {
   return appended(arena.append(nullptr, 0, false, is_scalar_list(value) ? "ScalarList" : ""));
 }
 
-std::uint64_t mix(std::uint64_t value) noexcept {
-  value ^= value >> 33U;
-  value *= 0xff51afd7ed558ccdULL;
-  return value ^ (value >> 29U);
-}
-
-void add_tensor(const at::Tensor& tensor, seen_memory& seen, byte_count& sum) {
-  if (!tensor.defined()) return;
-  if (!has_plain_sizes(tensor) || tensor.layout() != c10::kStrided) {
-    sum.known = false;
-    return;
-  }
-  const auto elements = static_cast<std::uint64_t>(tensor.numel());
-  auto key = reinterpret_cast<std::uintptr_t>(tensor.unsafeGetTensorImpl());
-  if (tensor.has_storage()) {
-    key = reinterpret_cast<std::uintptr_t>(tensor.storage().unsafeGetStorageImpl());
-  }
-  const auto offset = static_cast<std::uint64_t>(tensor.storage_offset());
-  if (seen.insert(mix(key) ^ mix(offset * 2 + 1) ^ mix(elements << 20U))) {
-    sum.bytes += elements * tensor.dtype().itemsize();
-  }
-}
-
-void add_value(const c10::IValue& value, seen_memory& seen, byte_count& sum) {
-  if (value.isTensor()) {
-    add_tensor(value.toTensor(), seen, sum);
-  } else if (value.isList()) {
-    for (const c10::IValue& item : value.toListRef()) {
-      if (!item.isTensor() && !item.isNone()) break;  // lists are of one type
-      if (item.isTensor()) add_tensor(item.toTensor(), seen, sum);
-    }
-  }
-}
-
-const c10::StorageImpl* memory_of(const at::Tensor& tensor) {
-  return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
-}
-
-/// A new tensor over given memory is a view; a given tensor itself was written if its version is
-/// another one, or not known.
-bool shows_unwritten(const at::Tensor& result, const given_tensors& given) {
-  if (!result.defined() || !has_plain_sizes(result)) return false;
-  const c10::TensorImpl* tensor = result.unsafeGetTensorImpl();
-  const auto* memory = memory_of(result);
-  const auto end = given.items.begin() + given.count;
-  const auto same = std::find_if(
-      given.items.begin(), end, [tensor](const given_tensor& one) { return one.tensor == tensor; });
-  if (same == end) {
-    return memory != nullptr && std::any_of(given.items.begin(), end, [&](const given_tensor& one) {
-             return one.memory == memory;
-           });
-  }
-  const auto& now = tensor->version_counter();
-  return same->versioned && now.enabled() && now.current_version() == same->version;
-}
-
 }  // namespace
 
-bool seen_memory::insert(std::uint64_t key) noexcept {
-  constexpr std::size_t probes = 16;
-  for (std::size_t probe = 0; probe < probes; ++probe) {
-    slot& item = table_[(key + probe) % slots];
-    if (item.stamp != stamp_) {
-      item = {key, stamp_};
-      return true;
-    }
-    if (item.key == key) return false;
-  }
-  return true;
+bool has_plain_sizes(const at::Tensor& tensor) {
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  return !impl.has_symbolic_sizes_strides() && !impl.is_python_dispatch() && !tensor.is_nested();
 }
 
 bool argument_arena::append(const std::int64_t* sizes, std::size_t rank, bool list_item,
@@ -152,43 +81,6 @@ reading read_arguments(c10::ArrayRef<c10::IValue> values, argument_arena& arena)
     break;
   }
   return worst;
-}
-
-byte_count count_bytes(c10::ArrayRef<c10::IValue> values, seen_memory& seen) {
-  byte_count sum;
-  seen.clear();
-  for (const c10::IValue& value : values) add_value(value, seen, sum);
-  return sum;
-}
-
-void note_given(c10::ArrayRef<c10::IValue> values, given_tensors& given) {
-  given.count = 0;
-  for (const c10::IValue& value : values) {
-    if (!value.isTensor() || given.count == given.items.size()) continue;
-    const at::Tensor& tensor = value.toTensor();
-    if (!tensor.defined() || !has_plain_sizes(tensor)) continue;
-    const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-    const auto& version = impl->version_counter();
-    const bool versioned = version.enabled();
-    given.items[given.count++] = {impl, memory_of(tensor),
-                                  versioned ? version.current_version() : 0, versioned};
-  }
-}
-
-bool moved_nothing(c10::ArrayRef<c10::IValue> results, const given_tensors& given) {
-  bool any = false;
-  for (const c10::IValue& value : results) {
-    if (value.isTensor()) {
-      if (!shows_unwritten(value.toTensor(), given)) return false;
-      any = true;
-    } else if (value.isTensorList()) {
-      for (const c10::IValue& item : value.toListRef()) {
-        if (!shows_unwritten(item.toTensor(), given)) return false;
-        any = true;
-      }
-    }
-  }
-  return any;
 }
 
 void prepare_type_names() {

@@ -67,10 +67,11 @@ void remove_ended_elsewhere(thread_ops& mine) noexcept {
 
 /// Reads what only the start callback may read.
 void read_inputs(const at::RecordFunction& function, thread_ops& mine, open_op& op) noexcept try {
-  const byte_count inputs = count_bytes(function.inputs(), mine.seen);
-  op.input_bytes = inputs.bytes;
-  note_given(function.inputs(), op.given);
-  if (inputs.known) op.flags |= opscope::op::has_bytes;
+  if (const schema_facts* facts = mine.schemas.of(function, op.epoch)) {
+    op.wants_bytes = 1;
+    take_stock(function.inputs(), *facts, mine.seen, op.given);
+    op.flags |= opscope::op::has_bytes;
+  }
   if (!self().shapes.load(std::memory_order_relaxed)) return;
   const argument_arena::mark before = mine.arena.position();
   const reading done = read_arguments(function.inputs(), mine.arena);
@@ -92,10 +93,8 @@ void describe(const at::RecordFunction& function, opscope_thread& thread, thread
   op.sequence = function.seqNr();
   op.forward_thread = function.forwardThreadId();
   op.logical_thread = at::RecordFunction::currentThreadId();
-  op.input_bytes = 0;
-  op.given.count = 0;
   op.key = &function;
-  op.reads_inputs = WithInputs ? 1 : 0;
+  op.wants_bytes = 0;
   op.has_arguments = op.argument_count = 0;
   op.arguments_begin = mine.arena.position();
   const char* name = function.name();
@@ -141,13 +140,15 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function
   return nullptr;
 }
 
-/// What an op must move: each memory that it reads and writes, once; nothing for a view.
-void read_outputs(const at::RecordFunction& function, const given_tensors& given, thread_ops& mine,
+/// Puts what the op moved into its event.
+void read_outputs(const at::RecordFunction& function, open_op& op, thread_ops& mine,
                   opscope_op_event& event) noexcept try {
-  const byte_count outputs = count_bytes(function.outputs(), mine.seen);
-  event.output_bytes = outputs.bytes;
-  if (!outputs.known) event.flags &= ~opscope::op::has_bytes;
-  if (moved_nothing(function.outputs(), given)) event.input_bytes = event.output_bytes = 0;
+  const moved_bytes moved = count_moved(function.outputs(), op.given, mine.seen);
+  if (!moved.known) event.flags &= ~opscope::op::has_bytes;
+  event.input_bytes = moved.read;
+  event.output_bytes = moved.written;
+  const bool moves = !op.given.facts.moves_nothing;
+  if (moved.known && moves && op.given.facts.in_place) event.flags |= opscope::op::bytes_at_least;
 } catch (...) {
   event.flags &= ~opscope::op::has_bytes;
 }
@@ -161,7 +162,6 @@ opscope_op_event event_of(const open_op& op, std::uint64_t end_ns, opscope_name 
   event.sequence = op.sequence;
   event.forward_thread = op.forward_thread;
   event.logical_thread = op.logical_thread;
-  event.input_bytes = op.input_bytes;
   event.name = name;
   event.flags = op.flags;
   return event;
@@ -171,7 +171,7 @@ opscope_op_event event_of(const open_op& op, std::uint64_t end_ns, opscope_name 
 void leave_details(const open_op& op, opscope_op_event& event) noexcept {
   event.flags &= ~opscope::op::has_bytes;
   if (op.has_arguments != 0) count_skipped(shapes_name);
-  if (op.reads_inputs != 0) count_skipped(bytes_name);
+  if (op.wants_bytes != 0) count_skipped(bytes_name);
 }
 
 opscope_name name_of(const at::RecordFunction& function) noexcept {
@@ -210,14 +210,14 @@ void end_elsewhere(const at::RecordFunction& function, std::uint64_t end_ns) noe
 
 void finish(const at::RecordFunction& function, thread_ops& mine, std::uint32_t index,
             std::uint64_t end_ns) noexcept {
-  const open_op op = mine.open[index];
+  open_op op = mine.open[index];
   const bool on_top = index + 1 == mine.open.depth();
   mine.open.remove(index);
   if ((op.flags & opscope::op::counted) != 0) self().runtime->counter_end();
   if (recording(op)) {
     opscope_op_event event = event_of(op, end_ns, name_of(function));
-    if ((op.flags & opscope::op::has_bytes) != 0) read_outputs(function, op.given, mine, event);
-    if (op.reads_inputs != 0 && (event.flags & opscope::op::has_bytes) == 0)
+    if ((op.flags & opscope::op::has_bytes) != 0) read_outputs(function, op, mine, event);
+    if (op.wants_bytes != 0 && (event.flags & opscope::op::has_bytes) == 0)
       count_skipped(bytes_name);
     if (op.has_arguments != 0) {
       event.arguments = mine.arena.at(op.arguments_begin.arguments);

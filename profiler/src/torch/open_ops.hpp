@@ -14,6 +14,7 @@
 #include "collect/span_stack.hpp"
 #include "collect/thread_registry.hpp"
 #include "torch/arguments.hpp"
+#include "torch/op_bytes.hpp"
 
 namespace opscope::observer {
 
@@ -25,12 +26,11 @@ struct open_op {
   std::int64_t sequence;
   std::uint64_t forward_thread;
   std::uint64_t logical_thread;
-  std::uint64_t input_bytes;
-  given_tensors given;
+  given_memory given;
   const void* key;  ///< address of the RecordFunction, unique while the op is open
   std::uint32_t epoch;
   std::uint32_t flags;
-  std::uint32_t reads_inputs;  ///< shapes or bytes are asked for: what is missing is counted
+  std::uint32_t wants_bytes;  ///< an operator whose bytes are asked for: missing ones are counted
   std::uint32_t has_arguments;
   argument_arena::mark arguments_begin;
   std::uint32_t argument_count;
@@ -57,6 +57,7 @@ struct thread_ops {
 
   client::span_stack<open_op, capacity> open;
   argument_arena arena;
+  schema_cache schemas;
   seen_memory seen;
   std::uint32_t os_id = 0;
   std::uint32_t overflow = 0;  ///< starts that found the stack full and have not ended

@@ -16,7 +16,7 @@ MONITORING = subprocess.run([PYTHON, "-c", _ask]).returncode == 0
 # Flags of model/records.hpp: of spans, frames, ops, ranges.
 OPEN_AT_START, OPEN_AT_END = 1 << 0, 1 << 1
 C_CALL, LIBRARY, MODULE_CALL = 1 << 8, 1 << 9, 1 << 10
-OUTERMOST, BACKWARD, COUNTED, HAS_BYTES = 1 << 8, 1 << 9, 1 << 10, 1 << 11
+OUTERMOST, BACKWARD, COUNTED, HAS_BYTES, BYTES_AT_LEAST = 1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12
 PROCESS_WIDE, MARK, STEP = 1 << 8, 1 << 9, 1 << 10
 CLAMPED, SKIPPED = 4, 5  # outcomes of model/ledger.hpp
 
