@@ -122,10 +122,16 @@ class program {
     const std::vector<std::string> groupings(analyse::groupings.begin(), analyse::groupings.end());
     take_choice(*parser, "--by", options.by, groupings);
     parser->add_flag("--group-by-shape", options.group_by_shape, "a row a set of input shapes");
-    parser->add_option("--top", options.top, "rows to keep (all)")
-        ->check(CLI::PositiveNumber.description(""))
+    const auto is_count = [](const std::string& given) {
+      return given.find_first_not_of("0123456789") == std::string::npos
+                 ? std::string{}
+                 : given + " is no number of rows (0 for all)";
+    };
+    parser->add_option("--top", options.top, "rows to keep (0: all)")
+        ->check(CLI::Validator(is_count, ""))
         ->type_name("N");
-    parser->add_option("--sort", options.sort, "column to sort by")->type_name("KEY");
+    parser->add_option("--sort", options.sort, "column to sort by, its key or title")
+        ->type_name("KEY");
     parser->add_flag("--full", options.full, "all columns, whole names");
     take_format(*parser, command->format);
     take_strict(*parser, command->strict);

@@ -69,13 +69,20 @@ def test_help_and_version_are_data(opscope: Program) -> None:
         ["summary"],
         ["summary", "x.opscope", "--by", "colour"],
         ["verify", "x.opscope", "--format", "xml"],
-        ["summary", "x.opscope", "--top", "0"],
+        ["summary", "x.opscope", "--top", "x"],
         ["summary", "x.opscope", "--top", "-1"],
     ],
 )
 def test_wrong_usage_is_2(opscope: Program, arguments: list[str]) -> None:
     done = opscope(*arguments)
-    assert "--help" in refused(done, 2)
+    error = refused(done, 2)
+    assert "--help" in error
+    assert len(error) < 200
+
+
+def test_top_0_is_all_rows(opscope: Program, capture: Path) -> None:
+    rows = opscope("summary", capture, "--format", "csv").stdout
+    assert opscope("summary", capture, "--format", "csv", "--top", "0").stdout == rows
 
 
 def test_wrong_usage_of_the_python_commands_is_one_line_too(root: Path) -> None:

@@ -61,3 +61,11 @@ def test_an_export_has_a_suffix_that_is_known(recorded: opscope.Capture, tmp_pat
 def test_a_directory_is_no_capture(tmp_path: Path) -> None:
     with pytest.raises(opscope.Error, match=r"^load: cannot read [^\n]*: it is a directory"):
         opscope.load(tmp_path)
+
+
+def test_what_is_no_capture_is_named_once(tmp_path: Path) -> None:
+    (tmp_path / "step.json").write_text('{"traceEvents": []}')
+    with pytest.raises(opscope.Error) as refused:
+        opscope.load(tmp_path / "step.json")
+    assert str(refused.value).count("cannot read") == 1
+    assert str(refused.value).count("step.json") == 1

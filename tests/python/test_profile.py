@@ -264,6 +264,27 @@ class TestNeverInTheWay:
         assert len(events) == 1
         assert events[0]["tid"] != threading.get_native_id()
 
+    def test_threads_have_the_names_that_python_gave_them(self, x: torch.Tensor) -> None:
+        running = threading.Event()
+        done = threading.Event()
+
+        def wait() -> None:
+            running.set()
+            done.wait()
+            torch.cos(x)
+
+        before = threading.Thread(target=wait, name="before the session")
+        before.start()
+        running.wait()
+        with opscope.profile() as p:
+            within = threading.Thread(target=torch.cos, args=(x,), name="within it")
+            within.start()
+            within.join()
+            done.set()
+            before.join()
+        threads = {row["name"] for row in p.summary(by="thread").to_dict()["rows"]}
+        assert {"before the session", "within it"} <= threads
+
     def test_profiles_one_after_the_other(self, x: torch.Tensor) -> None:
         counts = []
         for _ in range(5):

@@ -198,13 +198,13 @@ void fill_verdict(const receipt_input& input, const cell_receipt& cell, contende
 }
 
 void fill_cell(const receipt_input& input, cell_receipt& cell) {
-  std::vector<std::int64_t> copies;
+  std::vector<double> copies;
   for (std::uint32_t i = 0; i < cell.contenders.size(); ++i) {
     const auto& samples = samples_of(input, metric::copy_bandwidth, {cell.cell, i});
-    for (const auto& [ordinal, value] : samples) copies.push_back(value);
+    for (const auto& [ordinal, value] : samples) copies.push_back(static_cast<double>(value));
   }
-  if (const auto speed = percentile(std::move(copies), 0.5)) {
-    cell.copy_bytes_per_second = {static_cast<double>(*speed), by_events, ""};
+  if (const auto speed = median(std::move(copies))) {
+    cell.copy_bytes_per_second = {*speed, by_events, ""};
   } else {
     cell.copy_bytes_per_second.why =
         input.frame.on_gpu ? "the capture has no copy samples" : "there is no GPU";

@@ -132,7 +132,7 @@ std::uint64_t launches_without_activity(const traced_call& call) {
 std::optional<timing> timing_of(std::vector<std::int64_t> values) {
   if (values.empty()) return std::nullopt;
   std::ranges::sort(values);
-  return timing{percentile_sorted(values, 0.5), percentile_sorted(values, 0.95), values.size()};
+  return timing{median_sorted(values), percentile_sorted(values, 0.95), values.size()};
 }
 
 void fill_stages(const std::vector<traced_call>& calls, const std::optional<own_cost>& own,

@@ -10,7 +10,7 @@
 
 namespace opscope::analyse::detail {
 
-/// Median and 95th percentile by nearest rank; nothing for no values.
+/// Median, and 95th percentile by nearest rank; nothing for no values.
 [[nodiscard]] std::optional<timing> timing_of(std::vector<std::int64_t> values);
 
 /// What the collector adds to a program, in ns: a read of the clock, and storing an event.

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 
 namespace opscope::analyse {
 namespace {
@@ -94,10 +95,8 @@ std::int64_t percentile_sorted(std::span<const std::int64_t> sorted, double frac
   return sorted[std::min(index, sorted.size() - 1)];
 }
 
-std::optional<std::int64_t> percentile(std::vector<std::int64_t> values, double fraction) {
-  if (values.empty()) return std::nullopt;
-  std::ranges::sort(values);
-  return percentile_sorted(values, fraction);
+std::int64_t median_sorted(std::span<const std::int64_t> sorted) noexcept {
+  return std::midpoint(sorted[(sorted.size() - 1) / 2], sorted[sorted.size() / 2]);
 }
 
 std::optional<double> median(std::vector<double> values) {

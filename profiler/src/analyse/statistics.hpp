@@ -11,15 +11,15 @@
 namespace opscope::analyse {
 
 /// The smallest value that at least `fraction` of the values do not exceed (nearest rank): always
-/// one of the values, so nanoseconds stay whole. `percentile(v, 0.5)` is the lower median.
-/// @param values in any order; copied.
+/// one of the values.
+/// @param sorted not empty.
 /// @param fraction in (0, 1].
-/// @return nothing for no values.
-[[nodiscard]] std::optional<std::int64_t> percentile(std::vector<std::int64_t> values,
-                                                     double fraction);
-
-/// The same over values that are sorted already.
 [[nodiscard]] std::int64_t percentile_sorted(std::span<const std::int64_t> sorted, double fraction);
+
+/// The middle value, or the mean of the two middle ones, rounded towards the lower: nanoseconds
+/// stay whole.
+/// @param sorted not empty.
+[[nodiscard]] std::int64_t median_sorted(std::span<const std::int64_t> sorted) noexcept;
 
 /// The middle value, or the mean of the two middle ones. Nothing for no values.
 [[nodiscard]] std::optional<double> median(std::vector<double> values);

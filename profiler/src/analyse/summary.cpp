@@ -39,7 +39,8 @@ std::string_view default_sort(std::string_view by) {
 }
 
 std::size_t column_of(const summary& table, std::string_view key) {
-  const auto at = std::ranges::find(table.columns, key, &summary_column::key);
+  auto at = std::ranges::find(table.columns, key, &summary_column::key);
+  if (at == table.columns.end()) at = std::ranges::find(table.columns, key, &summary_column::title);
   if (at != table.columns.end()) return static_cast<std::size_t>(at - table.columns.begin());
   std::vector<std::string_view> keys;
   keys.reserve(table.columns.size());

@@ -22,7 +22,7 @@ struct summary_options {
   std::string by = "op";        ///< one of `groupings`
   bool group_by_shape = false;  ///< op and boundary rows: one a distinct set of input shapes
   std::size_t top = 0;          ///< rows kept after sorting, 0: all
-  /// Key of a column, descending (a text ascending); empty: the default.
+  /// Key of a column or its title, descending (a text ascending); empty: the default.
   std::string sort = {};
   bool full = false;  ///< tables: all columns and whole names, however wide
 };
@@ -32,6 +32,7 @@ struct stage_summary {
   std::int64_t median = 0;  ///< ns
   std::int64_t p95 = 0;     ///< ns
   std::uint64_t count = 0;
+  bool of_fewer = false;  ///< of fewer calls than the row has
   bool operator==(const stage_summary&) const = default;
 };
 
@@ -46,7 +47,8 @@ struct summary_column {
   bool shown = true;  ///< in a table that is not `full`
 };
 
-/// Rows over a capture, grouped and sorted. Percentiles are nearest-rank, exact.
+/// Rows over a capture, grouped and sorted. Medians are midpoints, percentiles nearest-rank, both
+/// exact.
 struct summary {
   std::string by;
   bool full = false;

@@ -45,10 +45,12 @@ enum class stage_form : std::uint8_t { with_unit, with_p95, bare };
 
 std::string stage_text(const stage_summary& stage, stage_form form) {
   if (form == stage_form::bare) {
-    return fmt::format("{:.2f}", static_cast<double>(stage.median) / 1000);
+    return fmt::format("{:.2f}{}", static_cast<double>(stage.median) / 1000,
+                       stage.of_fewer ? "*" : "");
   }
   auto text = duration_text(stage.median);
-  if (form == stage_form::with_p95) text += " (p95 " + duration_text(stage.p95) + ")";
+  if (form == stage_form::with_p95)
+    text += fmt::format(" (p95 {}, of {})", duration_text(stage.p95), stage.count);
   return text;
 }
 

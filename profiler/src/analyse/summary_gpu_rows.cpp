@@ -170,8 +170,9 @@ class category_rows final : public summary_sink {
                           group.covered.total(), all[2], all[3], all[4], all[5]});
     }
     out.notes.emplace_back(
-        "time: that events cover, once a thread or stream however deep they nest; median and p95: "
-        "of single events, with what nests in them");
+        "time: that events cover, once a thread or stream however deep they nest (verify adds up "
+        "each event's own, nested ones too); median and p95: of single events, with what nests in "
+        "them");
   }
 
  private:

@@ -69,8 +69,10 @@ void add_dram_notes(summary& table) {
 }  // namespace
 
 gpu_presence gpu_presence_of(const capture::capture& source) {
-  if (!option(source, "gpu")) return {false, "the session was to leave the GPU out"};
-  if (!option(source, "api")) return {false, "the session was to leave the launches out"};
+  if (!option(source, "gpu"))
+    return {false, "the session was started without the GPU (option gpu)"};
+  if (!option(source, "api"))
+    return {false, "the session was started without launches (option api)"};
   const bool seen = source.document_json("cupti") || has_rows<api_call>(source) ||
                     has_rows<kernel>(source) || has_rows<memory_copy>(source) ||
                     has_rows<memory_set>(source);

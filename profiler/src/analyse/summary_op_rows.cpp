@@ -3,6 +3,8 @@
 // Self time is an op's own without the ops directly inside it; an op's total counts once for a
 // name, however deep the name is nested in itself. GPU work is the innermost op's own and
 // everybody's total on the way out.
+#include <fmt/format.h>
+
 #include <array>
 #include <map>
 #include <optional>
@@ -29,6 +31,7 @@ class op_rows final : public summary_sink {
     auto& group = groups_[key];
     const auto duration = (row.end - row.start).count();
     ++group.calls;
+    group.host.add(row.end - row.start);
     group.self_host += duration;
     if (!inside_itself(&group, link.innermost)) group.total_host += duration;
     if (const auto parent = ops_.find(link.innermost); parent != ops_.end()) {
@@ -39,7 +42,8 @@ class op_rows final : public summary_sink {
     group.one_shape = group.one_shape && group.shapes == row.input_dims;
     if ((row.flags & op::has_bytes) != 0) {
       group.ideal += static_cast<std::int64_t>(row.input_bytes + row.output_bytes);
-      group.has_ideal = true;
+      ++group.ideal_calls;
+      group.at_least = group.at_least || (row.flags & op::bytes_at_least) != 0;
     }
     if (outermost != nullptr) group.dram.add(outermost->counters);
   }
@@ -55,15 +59,19 @@ class op_rows final : public summary_sink {
                    {"input_shapes", "input shapes", text, by_shape_},
                    {"calls", "calls", count},
                    {"total_host_ns", "host", nanoseconds},
+                   {"host_median_ns", "a call", nanoseconds},
                    {"total_device_ns", "GPU", nanoseconds},
                    {"kernels", "kernels", count}};
     append(out.columns, dram_columns());
     append<summary_column>(out.columns, {{"self_host_ns", "self host", nanoseconds},
                                          {"self_device_ns", "self GPU", nanoseconds},
+                                         {"host_mean_ns", "host mean", nanoseconds, false},
+                                         {"host_p95_ns", "host p95", nanoseconds, false},
                                          {"ideal_bytes", "ideal bytes", bytes, false},
                                          {"ideal_method", "ideal method", text, false},
                                          {"method", "method", text, false}});
-    for (const auto& [key, group] : groups_) out.rows.push_back(row_of(key, group));
+    for (auto& [key, group] : groups_) out.rows.push_back(row_of(key, group));
+    out.notes.emplace_back("a call: median host time of one");
   }
 
  private:
@@ -76,8 +84,10 @@ class op_rows final : public summary_sink {
     std::uint64_t kernels = 0;
     bool on_gpu = false;
     counted_bytes dram;
+    durations host;
     std::int64_t ideal = 0;
-    bool has_ideal = false;
+    std::uint64_t ideal_calls = 0;
+    bool at_least = false;
     string_id shapes{};
     bool one_shape = true;
   };
@@ -86,21 +96,33 @@ class op_rows final : public summary_sink {
     span_id parent;
   };
 
-  std::vector<summary_value> row_of(const group_key& key, const row_group& group) const {
+  std::vector<summary_value> row_of(const group_key& key, row_group& group) const {
+    const auto host = group.host.statistics();
     const auto shapes = source_.text(group.shapes);
     std::vector<summary_value> row{std::string(source_.text(key.first)),
                                    present(group.one_shape && !shapes.empty(), shapes),
                                    number(group.calls),
                                    group.total_host,
+                                   host[2],
                                    present(group.on_gpu, group.total_device),
                                    number(gpu_, group.kernels)};
     append(row, group.dram.values(source_));
     row.emplace_back(group.self_host);
     row.push_back(present(group.on_gpu, group.self_device));
-    row.push_back(present(group.has_ideal, group.ideal));
-    row.push_back(present(group.has_ideal, std::string_view{"ideal"}));
+    row.push_back(host[1]);
+    row.push_back(host[3]);
+    row.push_back(present(group.ideal_calls != 0, group.ideal));
+    row.push_back(present(group.ideal_calls != 0, ideal_method(group)));
     row.push_back(present(group.on_gpu, std::string_view{"cupti-record"}));
     return row;
+  }
+
+  /// See op_bytes.hpp for what the bytes are.
+  static std::string ideal_method(const row_group& group) {
+    std::string method = group.at_least ? "ideal, lower bound" : "ideal";
+    if (group.ideal_calls != group.calls)
+      method += fmt::format(", of {} of {} calls", group.ideal_calls, group.calls);
+    return method;
   }
 
   [[nodiscard]] bool inside_itself(const row_group* group, span_id parent) const {
@@ -166,7 +188,7 @@ class boundary_rows final : public summary_sink {
 
   void fill(summary& out) override {
     out.columns = {{"name", "op", text},
-                   {"input_shapes", "input shapes", text, false},
+                   {"input_shapes", "input shapes", text, by_shape_},
                    {"calls", "calls", count}};
     for (std::size_t i = 0; i < stage_keys.size(); ++i) {
       out.columns.push_back({stage_keys.at(i), stage_titles.at(i), stage});
@@ -175,12 +197,13 @@ class boundary_rows final : public summary_sink {
       const auto shapes = source_.text(key.second);
       std::vector<summary_value> row{std::string(source_.text(key.first)),
                                      present(!shapes.empty(), shapes), number(group.calls)};
-      for (auto& times : group.stages) row.push_back(summary_of(times));
+      for (auto& times : group.stages) row.push_back(summary_of(times, group.calls));
       out.rows.push_back(std::move(row));
     }
     out.notes.emplace_back(
         "stages: medians (µs where no unit stands); those of a call sum to its time, the medians "
-        "need not sum to the median time");
+        "need not sum to the median time; *: of fewer calls than the row has (--full says of how "
+        "many); queue and kernel: of single launches");
   }
 
  private:
@@ -189,11 +212,11 @@ class boundary_rows final : public summary_sink {
     std::array<durations, stage_keys.size()> stages;
   };
 
-  static summary_value summary_of(durations& times) {
+  static summary_value summary_of(durations& times, std::uint64_t calls) {
     if (times.values.empty()) return {};
     const auto all = times.statistics();
     return stage_summary{std::get<std::int64_t>(all[2]), std::get<std::int64_t>(all[3]),
-                         times.values.size()};
+                         times.values.size(), times.values.size() < calls};
   }
 
   /// A graph's kernels were launched by its replay, not by the op that was captured.

@@ -3,6 +3,8 @@
 // A launch belongs to the ranges that are open around it on its thread and to the process-wide ones
 // of its time. A range projected on the GPU reaches from the first begin to the last end of what
 // was launched inside it.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -22,7 +24,10 @@ class range_rows final : public summary_sink {
       : source_(source), gpu_(gpu_presence_of(source)), steps_only_(steps_only) {}
 
   void on(const range& row) override {
-    if ((row.flags & range::mark) != 0) return;
+    if ((row.flags & range::mark) != 0) {
+      ++instants_;
+      return;
+    }
     if (steps_only_ && (row.flags & range::step) == 0) return;
     const auto index = instances_.size();
     instances_.push_back(
@@ -31,6 +36,10 @@ class range_rows final : public summary_sink {
     auto& open = everywhere ? process_wide_ : by_thread_[row.thread];
     std::erase_if(open, [&](std::size_t i) { return instances_[i].end <= row.start; });
     open.push_back(index);
+  }
+
+  void on(const call_mark& /*row*/, const correlate::counted* /*counters*/) override {
+    ++compared_calls_;
   }
 
   void on(const api_call& row, const op_link&, bool outermost) override {
@@ -78,6 +87,12 @@ class range_rows final : public summary_sink {
                           number(gpu_, group.kernels),
                           present(group.on_gpu, std::string_view{"cupti-record"})});
     }
+    if (steps_only_) return;
+    const auto leave_out = [&out](std::uint64_t number, std::string_view what) {
+      if (number != 0) out.notes.push_back(fmt::format("left out: {} {}", number, what));
+    };
+    leave_out(compared_calls_, "calls that opscope's comparison marked (the trace shows them)");
+    leave_out(instants_, "NVTX marks, which have no duration (the trace shows them)");
   }
 
  private:
@@ -112,6 +127,8 @@ class range_rows final : public summary_sink {
   const capture::capture& source_;
   gpu_presence gpu_;
   bool steps_only_;
+  std::uint64_t instants_ = 0;
+  std::uint64_t compared_calls_ = 0;
   std::vector<instance> instances_;
   std::vector<std::size_t> process_wide_;
   std::unordered_map<thread_id, std::vector<std::size_t>> by_thread_;

@@ -19,7 +19,7 @@ std::vector<summary_value> durations::statistics() {
   const auto mean = static_cast<double>(sum) / static_cast<double>(values.size());
   return {sum,
           static_cast<std::int64_t>(std::llround(mean)),
-          percentile_sorted(values, 0.5),
+          median_sorted(values),
           percentile_sorted(values, 0.95),
           values.front(),
           values.back()};

@@ -36,7 +36,8 @@ struct fitted_columns {
   }
 };
 
-/// Too wide a table gets a shorter first column, then smaller gaps, then fewer columns.
+/// Too wide a table gets a shorter first column, then shorter other texts, then smaller gaps, then
+/// fewer columns.
 fitted_columns fit(const std::vector<text_column>& columns,
                    const std::vector<std::vector<std::string>>& rows, std::size_t width,
                    std::size_t narrowest) {
@@ -49,6 +50,12 @@ fitted_columns fit(const std::vector<text_column>& columns,
   if (width == 0) return out;
   const auto least = std::min(out.widths[0], narrowest);
   const auto rest = [&] { return out.total() - out.widths[0]; };
+  // Other texts give way before numbers are left out.
+  constexpr std::size_t shortest = 14;
+  for (std::size_t c = 1; c < columns.size(); ++c) {
+    if (columns[c].right || out.widths[c] <= shortest || rest() + least <= width) continue;
+    out.widths[c] -= std::min(out.widths[c] - shortest, rest() + least - width);
+  }
   if (rest() + least > width) out.gap = 1;
   while (rest() + least > width && out.widths.size() > 2) out.widths.pop_back();
   if (out.total() > width) out.widths[0] = std::max(least, width - std::min(width, rest()));

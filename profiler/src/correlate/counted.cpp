@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 namespace opscope::correlate {
@@ -15,9 +16,8 @@ double median_of(std::span<const counter_range> rows, double counter_range::* fi
     if (!std::isnan(row.*field)) values.push_back(row.*field);
   }
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
+  std::ranges::sort(values);
+  return std::midpoint(values[(values.size() - 1) / 2], values[values.size() / 2]);
 }
 
 }  // namespace

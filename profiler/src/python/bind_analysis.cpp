@@ -26,8 +26,10 @@ capture::capture open(const std::string& path) {
   result<capture::capture> opened = capture::capture::open(path);
   if (!opened) {
     const read_error& why = opened.error();
-    throw error("cannot read " + path + ": " + why.message + " at byte " +
-                std::to_string(why.offset));
+    const bool whole = why.message.ends_with(')');  // it says what to do
+    throw error(whole ? why.message
+                      : why.message + " at byte " + std::to_string(why.offset) +
+                            " (give a .opscope file)");
   }
   return std::move(opened).value();
 }

@@ -133,6 +133,19 @@ void name_module_call(shadow_stack& stack, shadow_frame& frame, PyFrameObject* r
   frame.flags |= python_frame::module_call;
 }
 
+/// The name that the program gave a threading.Thread, which its first frame has as `self`. The
+/// system knows it from Python 3.14 on.
+void name_thread(const shadow_stack& stack, PyFrameObject* first, PyCodeObject* code) {
+  if (text(code->co_name) != "_bootstrap" || !text(code->co_filename).ends_with("threading.py"))
+    return;
+  const keep_exception kept;
+  const owned thread = self_of(first);
+  const owned name = attribute(thread.get(), "_name");
+  const std::string given{text(name.get())};
+  if (!given.empty() && self().runtime->name_thread != nullptr)
+    self().runtime->name_thread(stack.shared->os_id, given.c_str());
+}
+
 /// Takes over what stands on the real stack: frames that were open when the session started.
 void seed(shadow_stack& stack, bool without_top) noexcept try {
   stack.epoch = self().epoch;
@@ -145,10 +158,12 @@ void seed(shadow_stack& stack, bool without_top) noexcept try {
     at = owned{reinterpret_cast<PyObject*>(below)};
   }
   const std::size_t skip = without_top && !frames.empty() ? 1 : 0;
-  for (std::size_t index = frames.size(); index-- > skip;) {
+  for (std::size_t index = frames.size(); index-- > 0;) {
     auto* real = reinterpret_cast<PyFrameObject*>(frames[index].get());
     const owned code{reinterpret_cast<PyObject*>(PyFrame_GetCode(real))};
     auto* code_object = reinterpret_cast<PyCodeObject*>(code.get());
+    if (index + 1 == frames.size()) name_thread(stack, real, code_object);
+    if (index < skip) break;  // its own enter is what comes now
     const function_info info = self().codes.python_function(code_object);
     shadow_frame* frame = push(stack, info, code_object);
     if (frame == nullptr) continue;

@@ -8,19 +8,25 @@
 namespace opscope::analyse {
 namespace {
 
-TEST(percentile, is_one_of_the_values) {
-  EXPECT_EQ(percentile({4, 1, 3, 2}, 0.5), 2);
-  EXPECT_EQ(percentile({5, 1, 3}, 0.5), 3);
-  EXPECT_EQ(percentile({7}, 0.95), 7);
-  EXPECT_EQ(percentile({}, 0.5), std::nullopt);
+TEST(percentile_sorted, is_one_of_the_values) {
+  const std::vector<std::int64_t> four{1, 2, 3, 4};
+  EXPECT_EQ(percentile_sorted(four, 0.5), 2);
+  EXPECT_EQ(percentile_sorted(four, 0.95), 4);
+  EXPECT_EQ(percentile_sorted(std::vector<std::int64_t>{7}, 0.95), 7);
 }
 
-TEST(percentile, of_hundred_values_is_the_value_of_that_rank) {
+TEST(percentile_sorted, of_hundred_values_is_the_value_of_that_rank) {
   std::vector<std::int64_t> values(100);
-  for (std::size_t i = 0; i < 100; ++i) values[i] = static_cast<std::int64_t>(100 - i);
-  EXPECT_EQ(percentile(values, 0.95), 95);
-  EXPECT_EQ(percentile(values, 1.0), 100);
-  EXPECT_EQ(percentile(values, 0.001), 1);
+  for (std::size_t i = 0; i < 100; ++i) values[i] = static_cast<std::int64_t>(i + 1);
+  EXPECT_EQ(percentile_sorted(values, 0.95), 95);
+  EXPECT_EQ(percentile_sorted(values, 1.0), 100);
+  EXPECT_EQ(percentile_sorted(values, 0.001), 1);
+}
+
+TEST(median_sorted, is_the_middle_or_between_the_middle_two) {
+  EXPECT_EQ(median_sorted(std::vector<std::int64_t>{1, 2, 10}), 2);
+  EXPECT_EQ(median_sorted(std::vector<std::int64_t>{100, 300}), 200);
+  EXPECT_EQ(median_sorted(std::vector<std::int64_t>{1, 2, 5, 9}), 3);
 }
 
 TEST(median, is_the_mean_of_the_middle_two) {

@@ -98,6 +98,46 @@ TEST(summary_by_kernel, has_the_statistics_and_methods_of_the_contract) {
   EXPECT_TRUE(rows[0].at("dram_read_bytes").is_null());
 }
 
+TEST(summary_by_op, has_the_time_of_a_call) {
+  scene scene;
+  for (const int length : {100, 200, 400, 900})
+    scene.op("a", 1'000 * length, 1'000 * length + length);
+  const auto capture = scene.open();
+  const auto row = rows_by(capture, {.by = "op"})[0];
+  EXPECT_EQ(row.at("host_median_ns"), 300);
+  EXPECT_EQ(row.at("host_mean_ns"), 400);
+  EXPECT_EQ(row.at("host_p95_ns"), 900);
+  EXPECT_NE(to_table(summarise(capture, {.by = "op"})).find("a call"), std::string::npos);
+}
+
+TEST(summary_by_op, says_of_which_calls_and_how_the_ideal_bytes_are) {
+  scene scene;
+  scene.op("none", 100, 200);
+  scene.op("some", 300, 400, op::has_bytes | op::bytes_at_least);
+  scene.op("some", 500, 600);
+  scene.op("whole", 700, 800, op::has_bytes);
+  const auto capture = scene.open();
+  const auto rows = rows_by(capture, {.by = "op", .sort = "name"});
+  EXPECT_TRUE(rows[0].at("ideal_bytes").is_null());
+  EXPECT_EQ(rows[1].at("ideal_method"), "ideal, lower bound, of 1 of 2 calls");
+  EXPECT_EQ(rows[2].at("ideal_method"), "ideal");
+}
+
+TEST(summary_by_shape, keeps_its_numbers_in_80_columns) {
+  const std::string shapes = "[[4096,4096,64,64],[4096,4096,64,64],[4096,4096],[],[],[]]";
+  scene scene;
+  scene.op("aten::scaled_dot_product_attention", 100, 400, 0, scene::main_thread, shapes);
+  scene.launch(1, 150, 170, 200, 250);
+  const auto capture = scene.open();
+  for (const auto* by : {"op", "boundary"}) {
+    const auto text = to_table(summarise(capture, {.by = by, .group_by_shape = true}));
+    const auto titles = text.substr(0, text.find('\n'));
+    for (const auto* title : {"input shapes", "calls", by == std::string("op") ? "GPU" : "queue"})
+      EXPECT_NE(titles.find(title), std::string::npos) << text;
+    EXPECT_NE(text.find("[[4096"), std::string::npos) << text;
+  }
+}
+
 TEST(summary_by_kernel, has_bytes_where_counters_were_joined) {
   scene scene;
   scene.counters("a", 0, 90, 310, 4096, 2048);
@@ -211,6 +251,19 @@ TEST(summary_by_boundary, has_a_stage_a_column) {
   EXPECT_TRUE(rows[2].at("launch_ns").is_null());
 }
 
+TEST(summary_by_boundary, shows_which_medians_are_of_fewer_calls) {
+  scene scene;
+  scene.op("a", 100, 300);
+  scene.launch(1, 150, 170, 200, 250);
+  scene.op("a", 400, 500);
+  const auto capture = scene.open();
+  const auto text = to_table(summarise(capture, {.by = "boundary"}));
+  EXPECT_NE(text.find("0.05*"), std::string::npos) << text;
+  EXPECT_NE(text.find("*: of fewer calls"), std::string::npos) << text;
+  const auto full = to_table(summarise(capture, {.by = "boundary", .full = true}));
+  EXPECT_NE(full.find("50 ns (p95 50 ns, of 1)"), std::string::npos) << full;
+}
+
 TEST(summary_by_boundary, says_that_medians_do_not_sum) {
   scene scene;
   tell_a_step(scene);
@@ -252,6 +305,25 @@ TEST(summary, groups_by_everything_it_names) {
       begin = end + 1;
     }
   }
+}
+
+TEST(summary, sorts_by_the_title_of_a_column_too) {
+  scene scene;
+  tell_a_step(scene);
+  const auto capture = scene.open();
+  EXPECT_EQ(rows_by(capture, {.by = "op", .sort = "self host"}),
+            rows_by(capture, {.by = "op", .sort = "self_host_ns"}));
+}
+
+TEST(summary_by_range, says_what_it_leaves_out) {
+  scene scene;
+  scene.range("mine", 50, 500);
+  scene.range("instant", 60, 60, range::mark);
+  scene.mark(0, 0, 0, 90, 310);
+  const auto capture = scene.open();
+  const auto text = to_table(summarise(capture, {.by = "range"}));
+  EXPECT_NE(text.find("left out: 1 calls that"), std::string::npos) << text;
+  EXPECT_NE(text.find("left out: 1 NVTX marks"), std::string::npos) << text;
 }
 
 TEST(summary, keeps_the_top_rows_and_says_how_many_are_left) {
