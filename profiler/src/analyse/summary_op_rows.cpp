@@ -59,7 +59,7 @@ class op_rows final : public summary_sink {
                    {"input_shapes", "input shapes", text, by_shape_},
                    {"calls", "calls", count},
                    {"total_host_ns", "host", nanoseconds},
-                   {"host_median_ns", "a call", nanoseconds},
+                   {"host_median_ns", "host median", nanoseconds},
                    {"total_device_ns", "GPU", nanoseconds},
                    {"kernels", "kernels", count}};
     append(out.columns, dram_columns());
@@ -71,7 +71,6 @@ class op_rows final : public summary_sink {
                                          {"ideal_method", "ideal method", text, false},
                                          {"method", "method", text, false}});
     for (auto& [key, group] : groups_) out.rows.push_back(row_of(key, group));
-    out.notes.emplace_back("a call: median host time of one");
   }
 
  private:
