@@ -96,7 +96,8 @@ def compare(
         output: the capture's path; None for a temporary one that lives as long as the receipt.
         warmup: rounds before counting.
         pairs: counted rounds.
-        budget: most seconds for one input and kind of timing; three rounds always count.
+        budget: most seconds for one input and kind of timing; six rounds always count (under six
+            pairs there is no verdict).
 
     Raises:
         TypeError, ValueError: for wrong arguments.

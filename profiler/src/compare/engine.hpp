@@ -18,7 +18,7 @@ namespace opscope::comparison {
 struct limits {
   std::uint32_t warmup = 50;  ///< rounds before counting
   std::uint32_t pairs = 200;  ///< counted rounds
-  std::uint32_t fewest = 3;   ///< counted rounds even where they exceed `budget`
+  std::uint32_t fewest = 6;   ///< counted rounds even where they exceed `budget`: a verdict's
   std::chrono::nanoseconds budget = std::chrono::seconds(2);  ///< of one cell and kind of timing
   std::uint32_t timeline_calls = 20;                          ///< traced calls of each contender
   std::uint32_t counter_calls = 5;  ///< counted calls of each contender, warm and cold each
