@@ -79,6 +79,9 @@ def test_without_a_gpu_both_receipts_come_in_order_and_leave_their_files(tmp_pat
         "Recorded earlier",
         "opscope: wrote gelu.opscope",
     )
+    for size in (64, 128, 256):
+        for what in ("checking", "timing"):
+            assert f"\nopscope: {what} {size} fp32\n" in done.stdout
     places = [done.stdout.index(text) for text in order]
     assert places == sorted(places)
     assert done.stdout.endswith("(--full shows every number)\n")

@@ -60,6 +60,7 @@ class Settings:
     force: bool = False
     strict: bool = False
     named: bool = False  # a contender's exception becomes an Error that names it and the input
+    progress: Callable[[str], object] | None = None  # told what is done now
     warmup: int = 50
     pairs: int = 200
     budget: float = 2.0
@@ -144,6 +145,8 @@ def run(contenders: Sequence[Contender], cells: Sequence[Cell], settings: Settin
     described: list[dict[str, Any]] = []
     calls: list[list[Any]] = []
     for index, cell in enumerate(cells):
+        if settings.progress and cell.skipped is None:
+            settings.progress(f"checking {cell.label}")
         try:
             prepared, description = prepare(contenders, cell, settings)
         except torch.cuda.OutOfMemoryError:
@@ -178,7 +181,9 @@ def _run_passes(
     from opscope import _compare
     from opscope._preparation import naming
 
+    progress = settings.progress
     options = {
+        "timing": progress and (lambda cell: progress(f"timing {cells[cell].label}")),
         "output": str(settings.output),
         "force": settings.force,
         "strict": settings.strict,

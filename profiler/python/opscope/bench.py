@@ -165,6 +165,10 @@ def _setup(path: str | None) -> dict[str, Any]:
         raise Error(f"run --setup {path}: {one_line(failure)} (correct the file)") from failure
 
 
+def _tell(what: str) -> None:
+    print(f"opscope: {what}", file=sys.stderr, flush=True)
+
+
 def _measure(arguments: argparse.Namespace) -> int:
     from opscope._capture import refuse_existing
     from opscope._comparison import Cell, Contender, Settings, label_of, run
@@ -197,6 +201,7 @@ def _measure(arguments: argparse.Namespace) -> int:
         force=arguments.force,
         strict=arguments.strict,
         named=True,
+        progress=_tell if sys.stderr.isatty() else None,
     )
     contenders = [Contender(arguments.against, baseline), Contender(arguments.candidate, candidate)]
     receipt = run(contenders, cells, settings)
