@@ -9,11 +9,21 @@ from __future__ import annotations
 
 import torch
 from opscope.ops import _library
+from opscope.ops._layer_norm import AddLayerNorm, LayerNorm, add_layer_norm, layer_norm
 from torch import Tensor
 
 _library.load()
 
-__all__ = ["GELU", "gelu", "gelu_backward", "gelu_naive"]
+__all__ = [
+    "GELU",
+    "AddLayerNorm",
+    "LayerNorm",
+    "add_layer_norm",
+    "gelu",
+    "gelu_backward",
+    "gelu_naive",
+    "layer_norm",
+]
 
 _gelu = torch.ops.opscope.gelu.default
 _gelu_backward = torch.ops.opscope.gelu_backward.default
