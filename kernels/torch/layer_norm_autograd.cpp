@@ -31,9 +31,8 @@ void set_tangent(const at::Tensor& result, const at::Tensor& tangent) {
 }
 
 /// Saves what the backward pass needs, after set_history: `sum` and the statistics are results.
-void save(const std::shared_ptr<layer_norm_node>& node, SavedVariable sum,
-          const at::Tensor& mean, const at::Tensor& rstd, const optional_tensor& weight,
-          const optional_tensor& bias) {
+void save(const std::shared_ptr<layer_norm_node>& node, SavedVariable sum, const at::Tensor& mean,
+          const at::Tensor& rstd, const optional_tensor& weight, const optional_tensor& bias) {
   node->sum = std::move(sum);
   node->mean = SavedVariable(mean, true);
   node->rstd = SavedVariable(rstd, true);
@@ -147,7 +146,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_norm_backward(
     node->rstd = SavedVariable(rstd, false);
     node->weight = SavedVariable(given(weight), false);
     node->dims = dims;
-    node->output_mask = output_mask;
+    // Without a parameter its gradient is an empty tensor, which has no gradient itself.
+    node->output_mask = {output_mask[0], output_mask[1] && given(weight).defined(),
+                         output_mask[2] && given(bias).defined()};
   }
   auto [grad_input, grad_weight, grad_bias] = [&] {
     const at::AutoDispatchBelowADInplaceOrView guard;

@@ -26,11 +26,9 @@ void for_each_part(std::int64_t count, std::int64_t grain, const Work& work) {
     return;
   }
   // One byte for each item: its address tells the item's number.
-  const at::Tensor items = at::detail::empty_cpu({count}, at::TensorOptions(at::kByte));
+  at::Tensor items = at::detail::empty_cpu({count}, at::TensorOptions(at::kByte));
   const auto* const origin = static_cast<const char*>(items.const_data_ptr());
-  at::TensorIteratorConfig config;
-  config.set_check_mem_overlap(false).resize_outputs(false).add_output(items);
-  config.build().for_each(
+  at::TensorIterator::nullary_op(items).for_each(
       [&](char** data, const std::int64_t*, std::int64_t columns, std::int64_t rows) {
         const std::int64_t first = data[0] - origin;
         work(first, first + columns * rows);
