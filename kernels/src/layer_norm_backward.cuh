@@ -86,20 +86,17 @@ __global__ void __launch_bounds__(Shape::block_threads, Shape::min_blocks)
 #pragma unroll
   for (int s = 0; s < Shape::stages; ++s) stages.fetch(sources, team + s * step, data.rows, s);
   column_sums<value, Shape::vectors, width> columns;
-  value mean = team < data.rows ? data.mean[team] : value{0};
-  value rstd = team < data.rows ? data.rstd[team] : value{0};
   int stage = 0;
   for (std::int64_t row = team; row < data.rows; row += step) {
-    // Loaded a row ahead: nothing waits for them.
-    const std::int64_t next = row + step < data.rows ? row + step : row;
-    const value next_mean = data.mean[next];
-    const value next_rstd = data.rstd[next];
+    const value mean = data.mean[row];
+    const value rstd = data.rstd[row];
     // From shared memory each time it is called: the registers belong to the column sums.
     const auto terms = [&](int r) {
+      const vector<Element> grad = stages.at(stage, 0, r);
+      const vector<Element> sum = stages.at(stage, 1, r);
       value weight[width];
       data.weight.load(stages.place(r) * width, value{1}, weight);
-      return row_terms<Element, width>(stages.at(stage, 0, r).lanes, stages.at(stage, 1, r).lanes,
-                                       weight, mean, rstd);
+      return row_terms<Element, width>(grad.lanes, sum.lanes, weight, mean, rstd);
     };
     stages.wait();
     value means[2] = {0, 0};
@@ -127,8 +124,6 @@ __global__ void __launch_bounds__(Shape::block_threads, Shape::min_blocks)
     }
     stages.fetch(sources, row + Shape::stages * step, data.rows, stage);
     stage = stage + 1 == Shape::stages ? 0 : stage + 1;
-    mean = next_mean;
-    rstd = next_rstd;
   }
 #pragma unroll
   for (int r = 0; r < Shape::vectors; ++r) {

@@ -14,6 +14,7 @@ def test_held_rows_are_copied_asynchronously_in_16_bytes(kernel: str, instances:
     for name, text in found.items():
         assert re.search(r"LDGSTS\.E\.BYPASS\.128", text), name
         assert "LDS.128" in text and "STG.E.128" in text, name
+        assert "LDG.E.128" in text and not re.search(r"(LDS|LDG)\S*\.U16", text), name
         # 16 columns of both sums in each of 1,024 threads leave no register free.
         full = "held_backward" in name and "Li32ELi2E" in name and "backwardIf" not in name
         if not full:

@@ -39,9 +39,10 @@ def check(rows: reference.Rows, limit: dict[str, float]) -> None:
         rows.grad_out, rows.grad_sum, total, 1, mean, rstd, rows.weight, rows.bias, [True] * 3
     )
     expected = reference.gradients(total, rows)
-    scale = float(reference.statistics(total)[1].max().clamp(min=1))
-    rough = {"rtol": limit["rtol"], "atol": 4 * scale * limit["atol"]}
-    torch.testing.assert_close(grads[0].double(), expected.rows, **rough)
+    # The saved mean is rounded, which rstd magnifies twice where a row is nearly constant.
+    scale = reference.statistics(total)[1].clamp(min=1).square()
+    rough = {"rtol": limit["rtol"], "atol": 4 * limit["atol"]}
+    torch.testing.assert_close(grads[0].double() / scale, expected.rows / scale, **rough)
     sums = {"rtol": limit["rtol"], "atol": limit["atol"] * rows.input.shape[0] ** 0.5}
     torch.testing.assert_close(grads[1].double(), expected.weight, **sums)
     torch.testing.assert_close(grads[2].double(), expected.bias, **sums)
