@@ -42,17 +42,20 @@ cudaError_t forward(const buffers& call, cudaStream_t stream) {
                                            call.rows,
                                            call.hidden,
                                            1e-5};
-  return detail::launch_held_forward<Element, true, Shape>(data, stream);
+  detail::device_limits limits{};
+  const cudaError_t status = detail::ask_device(limits);
+  if (status != cudaSuccess) return status;
+  return detail::launch_held_forward<Element, true, Shape>(data, limits.processors, stream);
 }
 
 template <class Element, class Shape>
 cudaError_t backward(const buffers& call, cudaStream_t stream) {
   if (call.hidden / detail::vector_width<Element> > Shape::capacity) return cudaErrorInvalidValue;
-  int processors = 0;
-  cudaError_t status = detail::multiprocessors(processors);
+  detail::device_limits limits{};
+  cudaError_t status = detail::ask_device(limits);
   if (status != cudaSuccess) return status;
   const std::int64_t teams =
-      detail::blocks_for<Shape>(call.rows, processors) * Shape::teams_a_block;
+      detail::blocks_for<Shape>(call.rows, limits.processors) * Shape::teams_a_block;
   auto* const partials = static_cast<float*>(call.partials);
   const detail::backward_rows<Element> data{static_cast<const Element*>(call.first),
                                             static_cast<const Element*>(call.second),
@@ -65,7 +68,7 @@ cudaError_t backward(const buffers& call, cudaStream_t stream) {
                                             partials + teams * call.hidden,
                                             call.rows,
                                             call.hidden};
-  status = detail::launch_held_backward<Element, Shape>(data, processors, stream);
+  status = detail::launch_held_backward<Element, Shape>(data, limits.processors, stream);
   if (status != cudaSuccess) return status;
   auto* const grads = static_cast<Element*>(call.grad_parameter);
   const detail::gradient_totals<float> totals{

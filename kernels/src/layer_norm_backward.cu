@@ -28,19 +28,18 @@ struct plan {
   std::int64_t teams;  ///< rows of partial sums
 };
 
-template <class Element>
-struct held_teams {
-  template <class First, class... Others>
-  static std::int64_t count(const layer_norm_size& size, int processors,
-                            shape_list<First, Others...>) {
-    if constexpr (sizeof...(Others) > 0) {
-      if (size.hidden / detail::vector_width<Element> > First::capacity) {
-        return count(size, processors, shape_list<Others...>{});
-      }
+/// Teams for rows of so many vectors, held on the chip; 0 where the device has no room for them.
+template <class First, class... Others>
+std::int64_t held_teams(std::int64_t rows, std::int64_t vectors,
+                        const detail::device_limits& limits, shape_list<First, Others...>) {
+  if constexpr (sizeof...(Others) > 0) {
+    if (vectors > First::capacity) {
+      return held_teams(rows, vectors, limits, shape_list<Others...>{});
     }
-    return detail::blocks_for<First>(size.rows, processors) * First::teams_a_block;
   }
-};
+  if (!detail::has_room<First>(limits, 3)) return 0;
+  return detail::blocks_for<First>(rows, limits.processors) * First::teams_a_block;
+}
 
 /// Enough blocks of streamed_columns to fill the device, and no more than there is work for.
 std::int64_t streamed_teams(const layer_norm_size& size, int processors) {
@@ -58,12 +57,16 @@ cudaError_t make_plan(const layer_norm_backward_call& call, plan& made) {
                               static_cast<const void*>(call.grad_input)}) {
     made.aligned = made.aligned && detail::vector_aligned(pointer);
   }
-  made.held =
-      sizeof(Element) < sizeof(double) && made.aligned && call.size.hidden / width <= largest_row;
-  const cudaError_t status = detail::multiprocessors(made.processors);
+  detail::device_limits limits{};
+  const cudaError_t status = detail::ask_device(limits);
   if (status != cudaSuccess) return status;
-  made.teams = made.held ? held_teams<Element>::count(call.size, made.processors, shapes{})
-                         : streamed_teams(call.size, made.processors);
+  made.processors = limits.processors;
+  const std::int64_t vectors = call.size.hidden / width;
+  if (sizeof(Element) < sizeof(double) && made.aligned && vectors <= largest_row) {
+    made.teams = held_teams(call.size.rows, vectors, limits, shapes{});
+  }
+  made.held = made.teams > 0;
+  if (!made.held) made.teams = streamed_teams(call.size, made.processors);
   return cudaSuccess;
 }
 

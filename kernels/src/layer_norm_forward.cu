@@ -17,19 +17,6 @@ using shapes = shape_list<row_shape<1, 1, 2, 8>, row_shape<1, 2, 2, 8>, row_shap
                           row_shape<16, 4, 1, 0>, row_shape<32, 4, 1, 0>>;
 constexpr std::int64_t largest_row = 4096;  // in vectors
 
-template <class Element, class First, class... Others>
-cudaError_t launch_held(const forward_rows<Element>& data, shape_list<First, Others...>,
-                        cudaStream_t stream) {
-  if constexpr (sizeof...(Others) > 0) {
-    if (data.hidden / detail::vector_width<Element> > First::capacity) {
-      return launch_held(data, shape_list<Others...>{}, stream);
-    }
-  }
-  return data.residual != nullptr
-             ? detail::launch_held_forward<Element, true, First>(data, stream)
-             : detail::launch_held_forward<Element, false, First>(data, stream);
-}
-
 template <class Element>
 cudaError_t launch_streamed(const forward_rows<Element>& data, bool aligned, cudaStream_t stream) {
   const unsigned grid = static_cast<unsigned>(data.rows < 0x7FFFFFFF ? data.rows : 0x7FFFFFFF);
@@ -41,6 +28,23 @@ cudaError_t launch_streamed(const forward_rows<Element>& data, bool aligned, cud
     detail::streamed_forward<Element, 1><<<grid, threads, 0, stream>>>(data);
   }
   return cudaGetLastError();
+}
+
+template <class Element, class First, class... Others>
+cudaError_t launch_held(const forward_rows<Element>& data, const detail::device_limits& limits,
+                        shape_list<First, Others...>, cudaStream_t stream) {
+  if constexpr (sizeof...(Others) > 0) {
+    if (data.hidden / detail::vector_width<Element> > First::capacity) {
+      return launch_held(data, limits, shape_list<Others...>{}, stream);
+    }
+  }
+  const bool residual = data.residual != nullptr;
+  if (!detail::has_room<First>(limits, residual ? 2 : 1)) {
+    return launch_streamed(data, true, stream);
+  }
+  return residual
+             ? detail::launch_held_forward<Element, true, First>(data, limits.processors, stream)
+             : detail::launch_held_forward<Element, false, First>(data, limits.processors, stream);
 }
 
 template <class Element>
@@ -67,7 +71,11 @@ cudaError_t launch(const layer_norm_forward_call& call, cudaStream_t stream) {
   }
   // fp64 is for checks, not for speed: it has no kernels of its own.
   if constexpr (sizeof(Element) < sizeof(double)) {
-    if (aligned && data.hidden / width <= largest_row) return launch_held(data, shapes{}, stream);
+    if (aligned && data.hidden / width <= largest_row) {
+      detail::device_limits limits{};
+      const cudaError_t status = detail::ask_device(limits);
+      return status == cudaSuccess ? launch_held(data, limits, shapes{}, stream) : status;
+    }
   }
   return launch_streamed(data, aligned, stream);
 }

@@ -217,12 +217,11 @@ __global__ void __launch_bounds__(512) streamed_forward(forward_rows<Element> da
 }
 
 template <class Element, bool Residual, class Shape>
-cudaError_t launch_held_forward(const forward_rows<Element>& data, cudaStream_t stream) {
+cudaError_t launch_held_forward(const forward_rows<Element>& data, int processors,
+                                cudaStream_t stream) {
   constexpr auto kernel = held_forward<Element, Residual, Shape>;
   constexpr std::size_t bytes = Shape::stages * (Residual ? 2 : 1) * Shape::stage_bytes;
-  int processors = 0;
-  cudaError_t status = multiprocessors(processors);
-  if (status == cudaSuccess) status = allow_shared_memory<kernel>(bytes);
+  const cudaError_t status = allow_shared_memory<kernel>(bytes);
   if (status != cudaSuccess) return status;
   const auto grid = static_cast<unsigned>(blocks_for<Shape>(data.rows, processors));
   kernel<<<grid, Shape::block_threads, bytes, stream>>>(data);

@@ -189,11 +189,28 @@ class staged_rows {
   int vectors_;
 };
 
-/// Multiprocessors of the current device.
-inline cudaError_t multiprocessors(int& count) {
+/// What a launch needs to know of the current device.
+struct device_limits {
+  int processors;
+  int shared_bytes;  ///< of a block, at most
+};
+
+inline cudaError_t ask_device(device_limits& limits) {
   int device = 0;
-  if (const cudaError_t status = cudaGetDevice(&device); status != cudaSuccess) return status;
-  return cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
+  cudaError_t status = cudaGetDevice(&device);
+  if (status != cudaSuccess) return status;
+  status = cudaDeviceGetAttribute(&limits.processors, cudaDevAttrMultiProcessorCount, device);
+  if (status != cudaSuccess) return status;
+  return cudaDeviceGetAttribute(&limits.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                device);
+}
+
+/// Whether the device has the shared memory for `streams` staged streams, and for the kernels' own.
+template <class Shape>
+bool has_room(const device_limits& limits, int streams) {
+  constexpr std::size_t own_bytes = 2048;
+  return static_cast<std::size_t>(streams) * Shape::stages * Shape::stage_bytes + own_bytes <=
+         static_cast<std::size_t>(limits.shared_bytes);
 }
 
 /// Blocks for `rows` rows, which the grid walks over.
