@@ -99,8 +99,9 @@ struct table {
   }
 };
 
-using forward_table = table<row_shape<4, 4, 1, 0>, row_shape<4, 4, 2, 4>, row_shape<8, 2, 1, 0>,
-                            row_shape<8, 2, 2, 3>, row_shape<8, 2, 2, 4>, row_shape<8, 4, 1, 0>,
+using forward_table = table<row_shape<4, 4, 1, 0>, row_shape<4, 4, 1, 6>, row_shape<4, 4, 2, 4>,
+                            row_shape<8, 2, 1, 0>, row_shape<8, 2, 2, 3>, row_shape<8, 2, 2, 4>,
+                            row_shape<8, 2, 3, 2>, row_shape<8, 4, 1, 0>, row_shape<8, 4, 1, 3>,
                             row_shape<8, 4, 2, 2>, row_shape<8, 4, 2, 3>, row_shape<16, 1, 1, 0>,
                             row_shape<16, 1, 2, 2>, row_shape<16, 2, 1, 0>, row_shape<16, 2, 2, 2>,
                             row_shape<16, 2, 3, 1>, row_shape<32, 1, 1, 0>, row_shape<32, 1, 3, 1>>;

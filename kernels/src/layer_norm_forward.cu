@@ -9,7 +9,9 @@ namespace {
 using detail::forward_rows;
 using detail::row_shape;
 
-// How rows are held: the first shape that has room for a row's vectors serves.
+// How rows are held, as {warps of a team, vectors a thread, stages, blocks an SM}: the first shape
+// that has room for a row's vectors serves. Each keeps at least 32 KiB of a multiprocessor's loads
+// in flight. bench/layer_norm_variants.py times others.
 template <class... Shapes>
 struct shape_list {};
 using shapes = shape_list<row_shape<1, 1, 2, 8>, row_shape<1, 2, 2, 8>, row_shape<1, 4, 2, 6>,
