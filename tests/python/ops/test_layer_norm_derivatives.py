@@ -3,6 +3,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import layer_norm_reference as reference
 import pytest
@@ -235,22 +236,36 @@ def test_compiled_autograd(device: torch.device) -> None:
     torch.testing.assert_close(tuple(leaf.grad for leaf in leaves), want, rtol=1e-4, atol=1e-4)
 
 
+class Block(torch.nn.Module):
+    """What test_export exports."""
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()
+        self.norm = ops.AddLayerNorm(6, device=device)
+
+    def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Both results, and the plain operator."""
+        out, total = self.norm(x, y)
+        return ops.layer_norm(out * 2, [6]), total
+
+
 def test_export(device: torch.device) -> None:
-    class Block(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.norm = ops.AddLayerNorm(6, device=device)
-
-        def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-            return self.norm(x, y)  # type: ignore[no-any-return]
-
     x, y = torch.randn(4, 6, device=device), torch.randn(4, 6, device=device)
-    block = Block()
+    block = Block(device)
     rows = torch.export.Dim("rows", min=2, max=64)
     program = torch.export.export(block, (x, y), dynamic_shapes=({0: rows}, {0: rows}))
     torch.testing.assert_close(program.module()(x, y), block(x, y))
     more = (x.repeat(5, 1), y.repeat(5, 1))
     torch.testing.assert_close(program.run_decompositions().module()(*more), block(*more))
+
+
+def test_ahead_of_time_inductor(device: torch.device, tmp_path: Path) -> None:
+    x, y = torch.randn(4, 6, device=device), torch.randn(4, 6, device=device)
+    block = Block(device).requires_grad_(False)
+    package = torch._inductor.aoti_compile_and_package(
+        torch.export.export(block, (x, y)), package_path=str(tmp_path / "block.pt2")
+    )
+    torch.testing.assert_close(torch._inductor.aoti_load_package(package)(x, y), block(x, y))
 
 
 @pytest.mark.parametrize("requires_grad", [False, True])
