@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bias_gelu_dropout_ops.hpp"
 #include "gelu_ops.hpp"
 
 namespace opscope::ops {
@@ -17,6 +18,23 @@ torch::Library implementations(c10::DispatchKey key, void (*add)(torch::Library&
   torch::Library library(torch::Library::IMPL, "opscope", key, __FILE__, __LINE__);
   add(library);
   return library;
+}
+
+void add_bias_gelu_dropout(std::vector<torch::Library>& parts) {
+  register_bias_gelu_dropout_schemas(parts.front());
+  const auto add = [&parts](c10::DispatchKey key, void (*kernels)(torch::Library&)) {
+    parts.push_back(implementations(key, kernels));
+  };
+  add(c10::DispatchKey::CPU, register_bias_gelu_dropout_cpu);
+#ifdef OPSCOPE_WITH_CUDA
+  add(c10::DispatchKey::CUDA, register_bias_gelu_dropout_cuda);
+#endif
+  add(c10::DispatchKey::Meta, register_bias_gelu_dropout_meta);
+  add(c10::DispatchKey::Autograd, register_bias_gelu_dropout_autograd);
+  add(c10::DispatchKey::AutocastCPU, register_bias_gelu_dropout_autocast_cpu);
+  add(c10::DispatchKey::AutocastCUDA, register_bias_gelu_dropout_autocast_cuda);
+  add(c10::DispatchKey::FuncTorchBatched, register_bias_gelu_dropout_batched);
+  add(c10::DispatchKey::FuncTorchVmapMode, register_bias_gelu_dropout_vmap_mode);
 }
 
 /// Keeps the registrations for as long as the library is loaded.
@@ -33,6 +51,7 @@ class registration {
 #endif
       parts.push_back(implementations(c10::DispatchKey::Meta, register_meta));
       parts.push_back(implementations(c10::DispatchKey::Autograd, register_autograd));
+      add_bias_gelu_dropout(parts);
       parts_ = std::move(parts);
     } catch (const c10::Error& error) {
       error_ = error.what_without_backtrace();

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GELU as registered PyTorch operators: ``opscope::gelu``, ``gelu_backward``, ``gelu_naive``.
+"""GELU as registered PyTorch operators: ``opscope::gelu``, ``gelu_backward``, ``gelu_naive``, and
+``opscope::bias_gelu_dropout``, which has a bias before it and dropout after it.
 
 Importing this package imports torch and opens ``libopscope-ops.so``. The operators work in eager
 mode, under autograd of any order and in either mode, and under ``torch.compile``.
@@ -9,11 +10,12 @@ from __future__ import annotations
 
 import torch
 from opscope.ops import _library
+from opscope.ops._bias_gelu_dropout import BiasGELUDropout, bias_gelu_dropout
 from torch import Tensor
 
 _library.load()
 
-__all__ = ["GELU", "gelu", "gelu_backward", "gelu_naive"]
+__all__ = ["GELU", "BiasGELUDropout", "bias_gelu_dropout", "gelu", "gelu_backward", "gelu_naive"]
 
 _gelu = torch.ops.opscope.gelu.default
 _gelu_backward = torch.ops.opscope.gelu_backward.default
