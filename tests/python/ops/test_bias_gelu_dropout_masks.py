@@ -163,13 +163,9 @@ def test_a_draw_moves_the_generator_by_one_step(device: torch.device) -> None:
 
 def test_an_own_generator_is_drawn_from(device: torch.device) -> None:
     x = torch.full((8, 64), 40.0, device=device)
-    first = ops.bias_gelu_dropout(
-        x, generator=torch.Generator(device).manual_seed(11)
-    )
+    first = ops.bias_gelu_dropout(x, generator=torch.Generator(device).manual_seed(11))
     torch.manual_seed(5)
-    again = ops.bias_gelu_dropout(
-        x, generator=torch.Generator(device).manual_seed(11)
-    )
+    again = ops.bias_gelu_dropout(x, generator=torch.Generator(device).manual_seed(11))
     assert torch.equal(first, again)
     torch.manual_seed(5)
     want = torch.rand(1, device=device)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fused operators as PyTorch sees them: schemas, layouts, errors, autocast, vmap, the module."""
+"""The fused operators as PyTorch sees them: schemas, errors, autocast, vmap, the module."""
 
 import math
 from collections.abc import Callable

@@ -165,9 +165,7 @@ GRADIENTS = {
 
 @pytest.mark.parametrize("name", GRADIENTS)
 @pytest.mark.parametrize("shape", [(32, 64), (5, 7)])
-def test_gradients_of_any_strides(
-    device: torch.device, name: str, shape: tuple[int, int]
-) -> None:
+def test_gradients_of_any_strides(device: torch.device, name: str, shape: tuple[int, int]) -> None:
     x, bias, _ = samples(shape, torch.float32, device)
     grad = GRADIENTS[name](shape, device)
     state = torch.tensor([3, 8], device=device)
