@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch shapes of bias_gelu_dropout against a copy of as many bytes: device microseconds of one
 // call, and the ratio to the copy with its 95 % bootstrap interval. Every contender is a CUDA graph
-// of 24 calls over rotating buffers that together are larger than four times the second-level cache;
-// rounds go through all contenders in turn, so that drift hits all alike.
+// of 24 calls over rotating buffers that together are larger than four times the second-level
+// cache; rounds go through all contenders in turn, so that drift hits all alike.
 //
 //   fused_variants [--rows N] [--columns N] [--rounds N]
 #include <cuda_runtime.h>

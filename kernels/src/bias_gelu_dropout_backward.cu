@@ -93,15 +93,9 @@ cudaError_t bias_gelu_dropout_backward(const void* grad_output, const void* inpu
     if (status != cudaSuccess || grad_bias == nullptr) return status;
     return detail::clear(grad_bias, {1, size.columns}, type, stream);
   }
-  const detail::untyped_call call{grad_output,
-                                  input,
-                                  bias,
-                                  grad_input,
-                                  grad_bias != nullptr ? workspace : nullptr,
-                                  size,
-                                  rule,
-                                  source,
-                                  form};
+  const detail::untyped_call call{
+      grad_output, input, bias,   grad_input, grad_bias != nullptr ? workspace : nullptr,
+      size,        rule,  source, form};
   const cudaError_t status = detail::launch<backward_call>(call, type, stream);
   if (status != cudaSuccess || grad_bias == nullptr) return status;
   const bool vectors = type != dtype::fp64 && detail::takes_vectors(call);

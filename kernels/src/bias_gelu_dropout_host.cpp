@@ -51,8 +51,8 @@ OPSCOPE_MATH void draw_16(const dropout_draws& draws, const segment& part, std::
   const int skipped = static_cast<int>(part.first % lanes_of_a_call);
   const int calls = (skipped + part.count + lanes_of_a_call - 1) / lanes_of_a_call;
   for (int k = 0; k < calls; ++k) {
-    const detail::philox_words four = detail::philox(
-        draws.seed, static_cast<std::uint64_t>(call + k), draws.offset / 4);
+    const detail::philox_words four =
+        detail::philox(draws.seed, static_cast<std::uint64_t>(call + k), draws.offset / 4);
     for (int w = 0; w < 4; ++w) words[4 * k + w] = four.word[w];
   }
   for (int e = 0; e < part.count; ++e) {
@@ -64,6 +64,10 @@ OPSCOPE_MATH void draw_16(const dropout_draws& draws, const segment& part, std::
 
 OPSCOPE_MATH void draw(const dropout_draws& draws, const segment& part, std::uint32_t* kept) {
   if (draws.rule.kind == draw::bits_16) return draw_16(draws, part, kept);
+  if (draws.rule.kind == draw::keep_all || draws.rule.kind == draw::drop_all) {
+    std::fill_n(kept, part.count, draws.rule.kind == draw::keep_all ? ~0U : 0U);
+    return;
+  }
   for (int e = 0; e < part.count; ++e) {
     const auto i = static_cast<std::uint64_t>(part.first + e);
     kept[e] = detail::keeps<float>(draws.rule, draws.seed, draws.offset / 4, i) ? ~0U : 0U;
@@ -150,8 +154,7 @@ OPSCOPE_MATH void run_segments(const matrices& data, const matrix_run& run,
     const segment part{i, i % run.columns,
                        static_cast<int>(std::min<std::int64_t>(segment_length, run.count - done))};
     draw(draws, part, buffers.kept);
-    lay_out_bias<Elements>(static_cast<const storage*>(data.bias), part, run.columns,
-                           buffers.bias);
+    lay_out_bias<Elements>(static_cast<const storage*>(data.bias), part, run.columns, buffers.bias);
     if (grad_output == nullptr) {
       forward_segment<Elements, Form>(input + i, output + i, part.count, buffers, scale);
       continue;

@@ -26,6 +26,7 @@ using narrow_shape = tile_shape<256, 32, 8, 2, 1>;
 inline bool takes_vectors(const untyped_call& call) {
   const bool drawn_in_packs = call.rule.kind == draw::keep_all || call.rule.kind == draw::bits_16;
   return drawn_in_packs && call.size.columns % 8 == 0 &&
+         call.size.rows * (call.size.columns / 8) <= most_packs &&
          all_vector_aligned(call.grad_output, call.input, call.bias, call.output);
 }
 

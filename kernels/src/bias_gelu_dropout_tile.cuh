@@ -7,7 +7,10 @@
 // each thread has the loads of several rows in flight before the first use.
 //
 // `Width` columns are one thread's: 8, which are one or two 16-byte vectors and one call of Philox
-// (8 draws of 16 bits), or 1, which takes any alignment, number of columns and kind of draw.
+// (8 draws of 16 bits), or 1, which takes any alignment, number of columns and kind of draw. Packs
+// of 8 are numbered with 32 bits, which saves an instruction for every 8 elements in several
+// places: a matrix of more than most_packs of them (half a terabyte of 16-bit elements) goes one by
+// one.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -57,6 +60,12 @@ struct tile_arguments {
   dropout_rule rule;
   philox_source source;
 };
+
+constexpr std::int64_t most_packs = std::int64_t{1} << 31;
+
+/// The number of a pack.
+template <int Width>
+using index_of = std::conditional_t<Width == 1, std::uint64_t, std::uint32_t>;
 
 template <class Element, int Width>
 struct alignas(Width == 1 ? sizeof(Element) : 16) pack {
@@ -118,11 +127,17 @@ __device__ __forceinline__ std::uint64_t uniform(std::uint64_t value) {
   return std::uint64_t{high} << 32U | low;
 }
 
+/// Reads the state; the grid's first thread leaves it where it is asked for.
 __device__ __forceinline__ philox_state read_state(const philox_source& source) {
   philox_state state{source.seed, source.offset};
   if (source.seed_pointer != nullptr) state.seed = static_cast<std::uint64_t>(*source.seed_pointer);
   if (source.offset_pointer != nullptr) {
     state.offset += static_cast<std::uint64_t>(*source.offset_pointer);
+  }
+  const bool first = (blockIdx.x | blockIdx.y | blockIdx.z | threadIdx.x | threadIdx.y) == 0;
+  if (first && source.state != nullptr) {
+    source.state[0] = static_cast<std::int64_t>(state.seed);
+    source.state[1] = static_cast<std::int64_t>(state.offset);
   }
   return {uniform(state.seed), uniform(state.offset)};
 }
@@ -130,7 +145,7 @@ __device__ __forceinline__ philox_state read_state(const philox_source& source) 
 /// Which of the `Width` elements of the pack with logical index `index` are kept.
 template <class Value, int Width>
 __device__ __forceinline__ void draw_lanes(const dropout_rule& rule, const philox_state& state,
-                                           std::uint64_t index, bool (&kept)[Width]) {
+                                           index_of<Width> index, bool (&kept)[Width]) {
   if constexpr (Width == 8) {
     const philox_words words = philox(state.seed, index, state.offset / 4);
     const std::uint32_t threshold = rule.threshold << 16U;
@@ -148,7 +163,7 @@ __device__ __forceinline__ void draw_lanes(const dropout_rule& rule, const philo
 /// two 16-bit elements, where two selections and their comparisons are five.
 template <class Element>
 __device__ __forceinline__ void clear_dropped(const dropout_rule& rule, const philox_state& state,
-                                              std::uint64_t index, pack<Element, 8>& elements) {
+                                              index_of<8> index, pack<Element, 8>& elements) {
   static_assert(sizeof(Element) == 2);
   const philox_words words = philox(state.seed, index, state.offset / 4);
   const std::uint32_t thresholds = rule.threshold * 0x10001U;
@@ -156,7 +171,7 @@ __device__ __forceinline__ void clear_dropped(const dropout_rule& rule, const ph
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     const std::uint32_t draws = words.word[k];
-    const std::uint32_t difference = __viaddmin_u16x2(draws, negated, ~0U);
+    const std::uint32_t difference = __vadd2(draws, negated);
     // The sign bit of either half says that draw − threshold borrows not:
     // ~((~draw & threshold) | (~(draw ^ threshold) & difference)).
     std::uint32_t signs;
@@ -209,6 +224,48 @@ __device__ __forceinline__ void reduce_block(const Value (&sums)[Width], Value* 
   }
 }
 
+/// The bias of a thread's columns.
+template <class Element, int Width>
+__device__ __forceinline__ void load_bias(const Element* bias, bool mine, std::int64_t pack_index,
+                                          value_of<Element> (&values)[Width]) {
+  using pack_type = pack<Element, Width>;
+  const bool biased = bias != nullptr && mine;
+  pack_type elements{};
+  if (biased) elements = reinterpret_cast<const pack_type*>(bias)[pack_index];
+  unpack(elements, values);
+#pragma unroll
+  for (int k = 0; k < Width; ++k) {
+    if (!biased) values[k] = value_of<Element>{-0.0};  // the sum with it is x, also for x = −0
+  }
+}
+
+/// One row's end: scales, drops, adds to the sums of the backward direction, and rounds.
+template <class Element, bool Backward, bool Drop, int Width>
+__device__ __forceinline__ pack<Element, Width> finish(const tile_arguments<Element>& arguments,
+                                                       const philox_state& state,
+                                                       index_of<Width> index,
+                                                       value_of<Element> (&results)[Width],
+                                                       value_of<Element> (&sums)[Width]) {
+  if constexpr (Drop) {
+#pragma unroll
+    for (int k = 0; k < Width; ++k) results[k] *= arguments.scale;
+    if constexpr (!Backward && Width == 8 && sizeof(Element) == 2) {
+      pack<Element, Width> elements = repack<Element>(results);
+      clear_dropped(arguments.rule, state, index, elements);
+      return elements;
+    }
+    bool kept[Width];
+    draw_lanes<value_of<Element>>(arguments.rule, state, index, kept);
+#pragma unroll
+    for (int k = 0; k < Width; ++k) results[k] = kept[k] ? results[k] : value_of<Element>{0};
+  }
+  if constexpr (Backward) {
+#pragma unroll
+    for (int k = 0; k < Width; ++k) sums[k] += results[k];
+  }
+  return repack<Element>(results);
+}
+
 template <class Element, class Form, bool Backward, bool Drop, int Width, class Shape>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks_each)
     tile_kernel(const __grid_constant__ tile_arguments<Element> arguments) {
@@ -217,34 +274,21 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks_each)
   constexpr int in_flight = Shape::rows_in_flight;
   const std::int64_t chunk = std::int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
   if (chunk >= arguments.chunks) return;
+  const philox_state state = read_state(arguments.source);
   const std::int64_t packs = arguments.size.columns / Width;  // of a row
   const std::int64_t pack_index = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const philox_state state = read_state(arguments.source);
-  const bool first = blockIdx.x == 0 && chunk == 0 && threadIdx.x == 0 && threadIdx.y == 0;
-  if (first && arguments.source.state != nullptr) {
-    arguments.source.state[0] = static_cast<std::int64_t>(state.seed);
-    arguments.source.state[1] = static_cast<std::int64_t>(state.offset);
-  }
   const bool mine = pack_index < packs;
   value bias[Width];
-  value sums[Width];
-  pack_type bias_pack{};
-  const bool biased = arguments.bias != nullptr && mine;
-  if (biased) bias_pack = reinterpret_cast<const pack_type*>(arguments.bias)[pack_index];
-  unpack(bias_pack, bias);
-#pragma unroll
-  for (int k = 0; k < Width; ++k) {
-    if (!biased) bias[k] = value{-0.0};  // the sum with it is x, also for x = −0
-    sums[k] = value{0};
-  }
+  load_bias(arguments.bias, mine, pack_index, bias);
+  value sums[Width] = {};
   const std::int64_t first_row = chunk * arguments.rows_a_chunk;
   const int down = static_cast<int>(blockDim.y);
   const int ahead = static_cast<int>(threadIdx.y);
-  int rows = static_cast<int>(
-      min(std::int64_t{arguments.rows_a_chunk}, arguments.size.rows - first_row));
+  int rows =
+      static_cast<int>(min(std::int64_t{arguments.rows_a_chunk}, arguments.size.rows - first_row));
   rows = mine ? rows - ahead : 0;  // this thread's and those of the threads after it
-  const std::int64_t step = packs * down;
-  std::int64_t place = (first_row + ahead) * packs + pack_index;
+  const auto step = static_cast<index_of<Width>>(packs * down);
+  auto place = static_cast<index_of<Width>>((first_row + ahead) * packs + pack_index);
   for (; rows > 0; rows -= in_flight * down, place += in_flight * step) {
     pack_type inputs[in_flight];
     pack_type grads[Backward ? in_flight : 1];
@@ -260,29 +304,11 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks_each)
 #pragma unroll
     for (int r = 0; r < in_flight; ++r) {
       if (r * down >= rows) break;
-      const auto index = static_cast<std::uint64_t>(place + r * step);
       value results[Width];
       evaluate<Element, Form, Backward>(grads[Backward ? r : 0], inputs[r], bias, results);
-      pack_type& output = reinterpret_cast<pack_type*>(arguments.output)[index];
-      if constexpr (Drop) {
-#pragma unroll
-        for (int k = 0; k < Width; ++k) results[k] *= arguments.scale;
-        if constexpr (!Backward && Width == 8 && sizeof(Element) == 2) {
-          pack_type elements = repack<Element>(results);
-          clear_dropped(arguments.rule, state, index, elements);
-          output = elements;
-          continue;
-        }
-        bool kept[Width];
-        draw_lanes<value>(arguments.rule, state, index, kept);
-#pragma unroll
-        for (int k = 0; k < Width; ++k) results[k] = kept[k] ? results[k] : value{0};
-      }
-      if constexpr (Backward) {
-#pragma unroll
-        for (int k = 0; k < Width; ++k) sums[k] += results[k];
-      }
-      output = repack<Element>(results);
+      const index_of<Width> index = place + r * step;
+      reinterpret_cast<pack_type*>(arguments.output)[index] =
+          finish<Element, Backward, Drop>(arguments, state, index, results, sums);
     }
   }
   if constexpr (Backward) {

@@ -87,8 +87,7 @@ OPSCOPE_MATH bool keeps_aten(const dropout_rule& rule, std::uint64_t seed, std::
   const std::uint64_t step = i / width / threads;
   const std::uint64_t lane = width == 1 ? step % 4 : i % width;
   const std::uint64_t call = width == 1 ? step / 4 : step * (width == 8 ? 2 : 1) + lane / 4;
-  const std::uint32_t word =
-      word_of(philox(seed, i / width % threads, counter + call), lane % 4);
+  const std::uint32_t word = word_of(philox(seed, i / width % threads, counter + call), lane % 4);
   const float uniform = fused(static_cast<float>(word), 0x1p-32F, 0x1p-33F);
   return static_cast<Value>(uniform) < static_cast<Value>(rule.keep_probability);
 }

@@ -7,8 +7,8 @@ namespace opscope::ops {
 
 dropout_options parse_options(double p, std::string_view approximate, std::string_view rng) {
   const kernels::approximate form = parse_approximate(approximate);
-  TORCH_CHECK_VALUE(p >= 0.0 && p <= 1.0,
-                    "dropout probability has to be between 0 and 1, but got ", p);
+  TORCH_CHECK_VALUE(p >= 0.0 && p <= 1.0, "dropout probability has to be between 0 and 1, but got ",
+                    p);
   TORCH_CHECK(rng == "element" || rng == "aten", "rng argument must be either element or aten.");
   return {form, rng == "aten" ? mask_layout::aten : mask_layout::element, p};
 }
@@ -36,10 +36,10 @@ void check_state(const at::Tensor& self, const at::Tensor& rng_state) {
   TORCH_CHECK(rng_state.device() == self.device(),
               "expected all tensors to be on the same device, but found ", self.device(), " and ",
               rng_state.device());
-  TORCH_CHECK(rng_state.scalar_type() == at::kLong && rng_state.dim() == 1 &&
-                  rng_state.sym_size(0) == 2,
-              "expected rng_state to be two int64 numbers, seed and offset, but got ",
-              rng_state.scalar_type(), " of sizes ", rng_state.sym_sizes());
+  TORCH_CHECK(
+      rng_state.scalar_type() == at::kLong && rng_state.dim() == 1 && rng_state.sym_size(0) == 2,
+      "expected rng_state to be two int64 numbers, seed and offset, but got ",
+      rng_state.scalar_type(), " of sizes ", rng_state.sym_sizes());
 }
 
 void check_gradient(const at::Tensor& self, const at::Tensor& grad_output) {

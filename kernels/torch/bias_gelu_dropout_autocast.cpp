@@ -33,9 +33,11 @@ c10::impl::ExcludeDispatchKeyGuard without_autocast() {
 }
 
 template <c10::DeviceType Device>
-std::tuple<at::Tensor, at::Tensor> bias_gelu_dropout(
-    const at::Tensor& self, const optional_tensor& bias, double p, bool training,
-    std::string_view approximate, std::optional<at::Generator> generator, std::string_view rng) {
+std::tuple<at::Tensor, at::Tensor> bias_gelu_dropout(const at::Tensor& self,
+                                                     const optional_tensor& bias, double p,
+                                                     bool training, std::string_view approximate,
+                                                     std::optional<at::Generator> generator,
+                                                     std::string_view rng) {
   const auto guard = without_autocast<Device>();
   const addends sum = promoted(Device, self, bias);
   return bias_gelu_dropout_handle().call(sum.self, sum.bias, p, training, approximate,

@@ -187,8 +187,8 @@ struct bias_gelu_dropout_backward_node final : Node {
 
 fused_call call_of(const at::Tensor& self, const optional_tensor& bias, const at::Tensor& rng_state,
                    double p, std::string_view approximate, std::string_view rng) {
-  return {self, bias.value_or(at::Tensor()), rng_state, p, std::string(approximate),
-          std::string(rng)};
+  return {self, bias.value_or(at::Tensor()), rng_state,
+          p,    std::string(approximate),    std::string(rng)};
 }
 
 at::Tensor tangent_or_none(const at::Tensor& tensor) {
@@ -217,10 +217,12 @@ void differentiate(at::Tensor& result, const fused_call& call) {
   result._set_fw_grad(fused_gradients(direction, primal_call(call))[0], 0, false);
 }
 
-std::tuple<at::Tensor, at::Tensor> bias_gelu_dropout(
-    c10::DispatchKeySet keys, const at::Tensor& self, const optional_tensor& bias, double p,
-    bool training, std::string_view approximate, std::optional<at::Generator> generator,
-    std::string_view rng) {
+std::tuple<at::Tensor, at::Tensor> bias_gelu_dropout(c10::DispatchKeySet keys,
+                                                     const at::Tensor& self,
+                                                     const optional_tensor& bias, double p,
+                                                     bool training, std::string_view approximate,
+                                                     std::optional<at::Generator> generator,
+                                                     std::string_view rng) {
   auto [result, rng_state] = [&] {
     const at::AutoDispatchBelowADInplaceOrView guard;
     return bias_gelu_dropout_handle().redispatch(keys & c10::after_autograd_keyset, self, bias, p,
@@ -236,8 +238,8 @@ at::Tensor bias_gelu_dropout_from_state(c10::DispatchKeySet keys, const at::Tens
                                         std::string_view rng) {
   at::Tensor result = [&] {
     const at::AutoDispatchBelowADInplaceOrView guard;
-    return bias_gelu_dropout_from_state_handle().redispatch(
-        keys & c10::after_autograd_keyset, self, bias, rng_state, p, approximate, rng);
+    return bias_gelu_dropout_from_state_handle().redispatch(keys & c10::after_autograd_keyset, self,
+                                                            bias, rng_state, p, approximate, rng);
   }();
   differentiate(result, call_of(self, bias, rng_state, p, approximate, rng));
   return result;
@@ -279,9 +281,8 @@ std::tuple<at::Tensor, at::Tensor> bias_gelu_dropout_backward(
   }
   auto [grad_self, grad_bias] = [&] {
     const at::AutoDispatchBelowADInplaceOrView guard;
-    return bias_gelu_dropout_backward_handle().redispatch(keys & c10::after_autograd_keyset,
-                                                          grad_output, self, bias, rng_state, p,
-                                                          approximate, rng);
+    return bias_gelu_dropout_backward_handle().redispatch(
+        keys & c10::after_autograd_keyset, grad_output, self, bias, rng_state, p, approximate, rng);
   }();
   if (node) {
     torch::autograd::set_history(grad_self, node);

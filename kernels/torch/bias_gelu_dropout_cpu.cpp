@@ -45,14 +45,13 @@ at::Tensor forward(const at::Tensor& self, const std::optional<at::Tensor>& bias
   const std::int64_t columns = matrix_of(self).columns;
   const std::int64_t count = self.numel();
   void* const out = output.mutable_data_ptr();
-  for_each_task((count + task_elements - 1) / task_elements,
-                [&](std::int64_t first_task, std::int64_t last_task) {
-                  const std::int64_t first = first_task * task_elements;
-                  const std::int64_t last = std::min(last_task * task_elements, count);
-                  kernels::host::bias_gelu_dropout_forward(
-                      input.const_data_ptr(), data_or_null(addend), out,
-                      {first, last - first, columns}, draws, type, form);
-                });
+  for_each_task((count + task_elements - 1) / task_elements, [&](std::int64_t first_task,
+                                                                 std::int64_t last_task) {
+    const std::int64_t first = first_task * task_elements;
+    const std::int64_t last = std::min(last_task * task_elements, count);
+    kernels::host::bias_gelu_dropout_forward(input.const_data_ptr(), data_or_null(addend), out,
+                                             {first, last - first, columns}, draws, type, form);
+  });
   return output;
 }
 
@@ -98,7 +97,8 @@ struct task_grid {
 
 task_grid cut(kernels::matrix_size size) {
   const std::int64_t columns = std::min(size.columns, task_elements / least_rows * 4);
-  const std::int64_t rows = std::max(least_rows, task_elements / std::max<std::int64_t>(columns, 1));
+  const std::int64_t rows =
+      std::max(least_rows, task_elements / std::max<std::int64_t>(columns, 1));
   const auto pieces = [](std::int64_t whole, std::int64_t piece) {
     return piece == 0 ? 0 : (whole + piece - 1) / piece;
   };
@@ -147,13 +147,13 @@ std::tuple<at::Tensor, at::Tensor> bias_gelu_dropout_backward(
   char* const partial = sums.defined() ? static_cast<char*>(sums.mutable_data_ptr()) : nullptr;
   for_each_task(grid.chunks * grid.strips, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t task = first; task < last; ++task) {
-      void* const row = partial == nullptr ? nullptr
-                                           : partial + task / grid.strips * size.columns *
-                                                           sums.element_size();
+      void* const row = partial == nullptr
+                            ? nullptr
+                            : partial + task / grid.strips * size.columns * sums.element_size();
       for_each_run(grid, size, task, [&](const matrix_run& run) {
-        kernels::host::bias_gelu_dropout_backward(gradient.const_data_ptr(),
-                                                  input.const_data_ptr(), data_or_null(addend), out,
-                                                  row, run, draws, type, options.form);
+        kernels::host::bias_gelu_dropout_backward(gradient.const_data_ptr(), input.const_data_ptr(),
+                                                  data_or_null(addend), out, row, run, draws, type,
+                                                  options.form);
       });
     }
   });

@@ -23,9 +23,9 @@ using kernels::philox_source;
 /// ATen's thread layout for `self`, whose kernel chooses by alignment and density too: here those
 /// must be the usual ones.
 kernels::aten_layout layout_of(const at::Tensor& self) {
-  TORCH_CHECK(self.is_contiguous() &&
-                  reinterpret_cast<std::uintptr_t>(self.const_data_ptr()) % 16 == 0,
-              "rng='aten' needs a contiguous tensor at a multiple of 16 bytes");
+  TORCH_CHECK(
+      self.is_contiguous() && reinterpret_cast<std::uintptr_t>(self.const_data_ptr()) % 16 == 0,
+      "rng='aten' needs a contiguous tensor at a multiple of 16 bytes");
   const cudaDeviceProp* const device = at::cuda::getDeviceProperties(self.get_device());
   return kernels::aten_dropout_layout(self.numel(), self.element_size(),
                                       device->multiProcessorCount,
@@ -42,10 +42,9 @@ dropout_rule rule_of(const at::Tensor& self, const dropout_options& options) {
 /// The next state of the generator. While a graph is captured, it is known to the kernel alone.
 philox_source draw_state(const at::Tensor& self, const dropout_rule& rule,
                          const std::optional<at::Generator>& generator) {
-  const std::uint64_t increment =
-      rule.kind == kernels::draw::aten
-          ? kernels::aten_dropout_increment(self.numel(), rule.layout)
-          : kernels::dropout_increment;
+  const std::uint64_t increment = rule.kind == kernels::draw::aten
+                                      ? kernels::aten_dropout_increment(self.numel(), rule.layout)
+                                      : kernels::dropout_increment;
   auto* const source = at::get_generator_or_default<at::CUDAGeneratorImpl>(
       generator, at::cuda::detail::getDefaultCUDAGenerator(self.get_device()));
   const std::scoped_lock lock(source->mutex_);
@@ -127,8 +126,7 @@ std::tuple<at::Tensor, at::Tensor> bias_gelu_dropout_backward(
   if (self.numel() == 0) return {grad_self, grad_bias.zero_()};
   at::Tensor workspace;
   if (addend.defined()) {
-    const auto bytes =
-        static_cast<std::int64_t>(kernels::bias_gelu_dropout_workspace(size, type));
+    const auto bytes = static_cast<std::int64_t>(kernels::bias_gelu_dropout_workspace(size, type));
     workspace = allocate({bytes}, self.options().dtype(at::kByte));
   }
   C10_CUDA_CHECK(kernels::bias_gelu_dropout_backward(

@@ -39,10 +39,8 @@ at::Tensor join_directions(const at::Tensor& of_self, const at::Tensor& of_bias,
 at::Tensor second_order_term(const at::Tensor& direction, const at::Tensor& grad_output,
                              const fused_call& call) {
   const at::Tensor saturated = at::full_like(call.self, 40);
-  const at::Tensor masked =
-      std::get<0>(bias_gelu_dropout_backward_handle().call(grad_output, saturated, std::nullopt,
-                                                           call.rng_state, call.p,
-                                                           call.approximate, call.rng));
+  const at::Tensor masked = std::get<0>(bias_gelu_dropout_backward_handle().call(
+      grad_output, saturated, std::nullopt, call.rng_state, call.p, call.approximate, call.rng));
   at::Tensor x = widened(call.self);
   if (call.bias.defined()) x = x + widened(call.bias);
   return direction * widened(masked) * gelu_second_derivative(x, call.approximate);

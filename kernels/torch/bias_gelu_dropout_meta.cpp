@@ -9,9 +9,11 @@
 namespace opscope::ops {
 namespace {
 
-std::tuple<at::Tensor, at::Tensor> bias_gelu_dropout(
-    const at::Tensor& self, const std::optional<at::Tensor>& bias, double p, bool,
-    std::string_view approximate, std::optional<at::Generator>, std::string_view rng) {
+std::tuple<at::Tensor, at::Tensor> bias_gelu_dropout(const at::Tensor& self,
+                                                     const std::optional<at::Tensor>& bias,
+                                                     double p, bool, std::string_view approximate,
+                                                     std::optional<at::Generator>,
+                                                     std::string_view rng) {
   parse_options(p, approximate, rng);
   check_input("bias_gelu_dropout", self, bias);
   return {at::empty_symint(self.sym_sizes(), self.options()),

@@ -24,9 +24,11 @@ namespace opscope::ops {
 using bias_gelu_dropout_signature = std::tuple<at::Tensor, at::Tensor>(
     const at::Tensor& self, const std::optional<at::Tensor>& bias, double p, bool training,
     std::string_view approximate, std::optional<at::Generator> generator, std::string_view rng);
-using bias_gelu_dropout_from_state_signature = at::Tensor(
-    const at::Tensor& self, const std::optional<at::Tensor>& bias, const at::Tensor& rng_state,
-    double p, std::string_view approximate, std::string_view rng);
+using bias_gelu_dropout_from_state_signature = at::Tensor(const at::Tensor& self,
+                                                          const std::optional<at::Tensor>& bias,
+                                                          const at::Tensor& rng_state, double p,
+                                                          std::string_view approximate,
+                                                          std::string_view rng);
 using bias_gelu_dropout_backward_signature = std::tuple<at::Tensor, at::Tensor>(
     const at::Tensor& grad_output, const at::Tensor& self, const std::optional<at::Tensor>& bias,
     const at::Tensor& rng_state, double p, std::string_view approximate, std::string_view rng);
@@ -39,8 +41,8 @@ const c10::TypedOperatorHandle<bias_gelu_dropout_signature>& bias_gelu_dropout_h
 const c10::TypedOperatorHandle<bias_gelu_dropout_from_state_signature>&
 bias_gelu_dropout_from_state_handle();
 
-/// Handle of opscope::bias_gelu_dropout_backward: (grad_self, grad_bias); the latter has no elements
-/// where there is no bias.
+/// Handle of opscope::bias_gelu_dropout_backward: (grad_self, grad_bias); the latter has no
+/// elements where there is no bias.
 const c10::TypedOperatorHandle<bias_gelu_dropout_backward_signature>&
 bias_gelu_dropout_backward_handle();
 

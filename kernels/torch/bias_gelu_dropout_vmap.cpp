@@ -54,9 +54,8 @@ class examples {
 
 /// The current level of vmap; its own key does not catch what is called while it lives.
 struct vmap_level {
-  c10::impl::ExcludeDispatchKeyGuard guard{
-      c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched,
-                           c10::DispatchKey::FuncTorchVmapMode})};
+  c10::impl::ExcludeDispatchKeyGuard guard{c10::DispatchKeySet(
+      {c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchVmapMode})};
   at::functorch::DynamicLayer layer = *at::functorch::maybeCurrentDynamicLayer();
   std::int64_t level = layer.layerId();
 
@@ -80,9 +79,11 @@ bool draws_for_each(const vmap_level& vmap, bool draws) {
   return randomness == RandomnessType::Different;
 }
 
-std::tuple<at::Tensor, at::Tensor> bias_gelu_dropout(
-    const at::Tensor& self, const optional_tensor& bias, double p, bool training,
-    std::string_view approximate, std::optional<at::Generator> generator, std::string_view rng) {
+std::tuple<at::Tensor, at::Tensor> bias_gelu_dropout(const at::Tensor& self,
+                                                     const optional_tensor& bias, double p,
+                                                     bool training, std::string_view approximate,
+                                                     std::optional<at::Generator> generator,
+                                                     std::string_view rng) {
   const vmap_level vmap;
   const bool differ = draws_for_each(vmap, training && p > 0.0 && p < 1.0);
   const examples inputs(self, vmap.level);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What only a GPU shows: the CPU's mask, ATen's mask, graphs, streams, alignment, great sizes."""
 
+from itertools import pairwise
+
 import dropout_reference as dropout
 import pytest
 import torch
@@ -114,7 +116,7 @@ def test_reduce_overhead_draws_anew_in_each_call() -> None:
     x = torch.full((64, 64), dropout.SATURATED, device="cuda")
     bias = torch.zeros(64, device="cuda")
     masks = [(compiled(x, bias) != 0).clone() for _ in range(5)]
-    assert all(not torch.equal(a, b) for a, b in zip(masks, masks[1:], strict=False))
+    assert all(not torch.equal(a, b) for a, b in pairwise(masks))
 
 
 def test_the_current_stream_is_used_100_times_of_100() -> None:
