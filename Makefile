@@ -7,14 +7,14 @@ toolkit := $(CUDA_HOME)
 export CUDA_HOME := $(CURDIR)/build/cuda
 export CUDACXX := $(CUDA_HOME)/bin/nvcc
 export OPSCOPE_LIBRARY_DIR := $(CURDIR)/$(build)/lib
-export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/$(build)/bin:$(PATH)
+export PATH := $(CURDIR)/$(build)/bin:$(CURDIR)/.venv/bin:$(PATH)
 export PYTHONPATH := $(CURDIR)/profiler/python:$(CURDIR)/kernels/python
 # One cache serves every checkout.
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
-.PHONY: help setup configure build demo test bench format lint wheel clean
+.PHONY: help setup browser configure build demo test bench format lint wheel clean
 
 help:
 	@echo "make demo    custom GELU against the builtin, from the Python call to the DRAM byte"
@@ -26,6 +26,10 @@ help:
 
 setup:
 	@CUDA_HOME=$(toolkit) .ci/setup
+
+# Only tests need a browser, which is a large download.
+browser:
+	@CUDA_HOME=$(toolkit) .ci/setup --browser
 
 # ninja runs cmake again by itself when a CMakeLists.txt changes; a preset it does not watch.
 configure: setup
@@ -39,7 +43,7 @@ demo: configure
 	@cmake --build --preset $(preset) --target demo-needs
 	@opscope demo -o build/demo --force
 
-test: build
+test: browser build
 	@.ci/test $(preset)
 
 bench: build
@@ -51,8 +55,10 @@ format: setup
 lint: configure
 	@.ci/lint $(build)
 
+# With this checkout's torch and build tools; preset=ci: warnings are errors.
 wheel: setup
-	@python -m pip wheel -q --no-build-isolation --no-deps -w dist .
+	@python -m pip wheel -q --no-build-isolation --no-deps -w dist \
+	  -C cmake.define.OPSCOPE_WERROR=$(if $(filter ci,$(preset)),ON,OFF) .
 
 clean:
 	@rm -rf $(build)

@@ -199,19 +199,30 @@ def measure_layers(options: argparse.Namespace) -> list[dict[str, object]]:
     return rows
 
 
-def child_halves(options: argparse.Namespace, used: bool) -> list[tuple[float, float]]:
-    """(after, before) of unprofiled blocks; a session lies between the halves when `used`."""
+def child_halves(
+    options: argparse.Namespace, between: Callable[[torch.Tensor], None]
+) -> list[tuple[float, float]]:
+    """(after, before) of unprofiled blocks, with `between` run between the halves."""
     x = subject()
     block(x, options.launches)  # the first is slower in every process
     before = [block(x, options.launches) for _ in range(options.blocks)]
-    if used:
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            Session(Path(folder))(LAYERS[-1]),
-        ):
-            block(x, WARMUP)
+    between(x)
     after = [block(x, options.launches) for _ in range(options.blocks)]
     return list(zip(after, before, strict=True))
+
+
+def one_session(x: torch.Tensor) -> None:
+    """The first session of this process."""
+    with tempfile.TemporaryDirectory() as folder, Session(Path(folder))(LAYERS[-1]):
+        block(x, WARMUP)
+
+
+def session_and_detach(x: torch.Tensor) -> None:
+    """The first session of this process, and CUPTI's end."""
+    one_session(x)
+    import opscope
+
+    opscope.detach()
 
 
 def child_torch(options: argparse.Namespace, cpu: bool) -> list[tuple[float, float]]:
@@ -225,8 +236,9 @@ def child_torch(options: argparse.Namespace, cpu: bool) -> list[tuple[float, flo
 
 
 ROLES: dict[str, Callable[[argparse.Namespace], list[tuple[float, float]]]] = {
-    "fresh": lambda options: child_halves(options, used=False),
-    "used": lambda options: child_halves(options, used=True),
+    "fresh": lambda options: child_halves(options, lambda _: None),
+    "used": lambda options: child_halves(options, one_session),
+    "detached": lambda options: child_halves(options, session_and_detach),
     "torch-cuda": lambda options: child_torch(options, cpu=False),
     "torch-cpu": lambda options: child_torch(options, cpu=True),
 }
@@ -256,17 +268,21 @@ def in_processes(
     return results
 
 
-def measure_residue(options: argparse.Namespace) -> dict[str, object]:
-    """What a launch costs more after a session than in a process that never had one."""
+def measure_residue(options: argparse.Namespace) -> list[dict[str, object]]:
+    """What a launch costs more after a session than before it, without and with a detach."""
+    names = {"used": "residue after a session", "detached": "the same, detached"}
     if not torch.cuda.is_available():
-        return {"name": "residue", "not_measured": "needs a GPU"}
-    results = in_processes(["fresh", "used"], options, "residue")
-    measured = []
-    for fresh, used in zip(results["fresh"], results["used"], strict=True):
-        after, before = halves(used)
-        idle_after, idle_before = halves(fresh)
-        measured.append((after, before + idle_after - idle_before))
-    return figure("residue after a session", measured)
+        return [{"name": name, "not_measured": "needs a GPU"} for name in names.values()]
+    results = in_processes(["fresh", *names], options, "residue")
+    rows = []
+    for role, name in names.items():
+        measured = []
+        for fresh, used in zip(results["fresh"], results[role], strict=True):
+            after, before = halves(used)
+            idle_after, idle_before = halves(fresh)
+            measured.append((after, before + idle_after - idle_before))
+        rows.append(figure(name, measured))
+    return rows
 
 
 def halves(process: list[Any]) -> tuple[float, float]:
@@ -337,7 +353,7 @@ def main() -> None:
         "launches": options.launches,
         "method": " ".join(__doc__.split("Method. ")[1].split()),
         # first, so that nothing this process does can slow the others
-        "rows": [measure_residue(options), *measure_torch(options)],
+        "rows": [*measure_residue(options), *measure_torch(options)],
     }
     report["rows"] = measure_layers(options) + report["rows"]
     print(table(report))

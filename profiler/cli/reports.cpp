@@ -6,11 +6,11 @@
 
 #include <iostream>
 
+#include "analyse/text_rows.hpp"
 #include "analyse/verify.hpp"
 #include "commands.hpp"
 #include "export/count.hpp"
 #include "input.hpp"
-#include "text_rows.hpp"
 
 namespace opscope::cli {
 namespace {
@@ -34,8 +34,8 @@ std::string formatted(const analyse::summary& table, const std::string& format) 
 }
 
 /// A row a category of the export, a ledger entry and a problem.
-text_rows rows_of(const analyse::verification& report) {
-  text_rows out{{"kind", "name", "count", "duration_ns", "detail"}, {}};
+analyse::text_rows rows_of(const analyse::verification& report) {
+  analyse::text_rows out{{"kind", "name", "count", "duration_ns", "detail"}, {}};
   out.rows.push_back({"verdict", std::string{name(report.verdict)}, "", "", ""});
   if (report.exported) {
     for (const auto& [name, category] : report.exported->by_category) {
@@ -58,8 +58,8 @@ text_rows rows_of(const analyse::verification& report) {
 
 std::string formatted(const analyse::verification& report, const std::string& format) {
   if (format == "json") return analyse::to_json(report);
-  if (format == "csv") return to_csv(rows_of(report));
-  if (format == "markdown") return to_markdown(rows_of(report));
+  if (format == "csv") return analyse::to_csv(rows_of(report));
+  if (format == "markdown") return analyse::to_markdown(rows_of(report));
   return analyse::to_table(report);
 }
 

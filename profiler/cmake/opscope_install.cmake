@@ -26,6 +26,19 @@ endfunction()
 opscope_export(opscope_kernels_targets opscope-kernels=kernels opscope_warnings=warnings)
 opscope_export(opscope_torch_targets opscope-ops=ops opscope-compare=torch)
 
+# Installed, they find the libtorch that they were built with; a wheel's find the one beside it.
+if(OPSCOPE_WITH_TORCH AND NOT SKBUILD)
+  set(torch_folders "${TORCH_INSTALL_PREFIX}/lib")
+  if(TARGET CUDA::cudart) # not the links that a CUDA home of the build tree is made of
+    get_target_property(cudart CUDA::cudart IMPORTED_LOCATION)
+    file(REAL_PATH "${cudart}" cudart)
+    cmake_path(GET cudart PARENT_PATH cudart_folder)
+    list(APPEND torch_folders "${cudart_folder}")
+  endif()
+  set_target_properties(opscope-torch opscope-ops opscope-compare
+                        PROPERTIES INSTALL_RPATH "$ORIGIN;${torch_folders}")
+endif()
+
 install(DIRECTORY kernels/include/ DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(FILES profiler/include/opscope/compare.hpp
         DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/opscope")

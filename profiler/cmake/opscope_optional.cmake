@@ -12,3 +12,9 @@ if(TARGET opscope::kernels AND EXISTS "${CMAKE_CURRENT_LIST_DIR}/opscope_torch_t
     include("${CMAKE_CURRENT_LIST_DIR}/opscope_torch_targets.cmake")
   endif()
 endif()
+# find_package(opscope COMPONENTS kernels torch ops) asks for them.
+foreach(component kernels torch ops)
+  if(TARGET opscope::${component})
+    set(opscope_${component}_FOUND TRUE)
+  endif()
+endforeach()

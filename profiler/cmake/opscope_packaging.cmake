@@ -20,11 +20,10 @@ endif()
 set_target_properties(
   ${python_libraries} PROPERTIES INSTALL_RPATH
                                  "$ORIGIN;$ORIGIN/../../torch/lib;$ORIGIN/../../nvidia/cu13/lib")
-install(TARGETS ${python_libraries} LIBRARY DESTINATION opscope/lib COMPONENT python)
-if(TARGET opscope-ops)
-  install(FILES "$<TARGET_FILE_DIR:opscope-ops>/opscope-ops.json" DESTINATION opscope/lib
-          COMPONENT python)
-endif()
-install(TARGETS ${python_program} RUNTIME DESTINATION "${SKBUILD_SCRIPTS_DIR}" COMPONENT python)
-install(DIRECTORY kernels/python/opscope DESTINATION . COMPONENT python
+# A wheel cannot hold links: one name a library.
+set_property(TARGET opscope PROPERTY VERSION)
+install(TARGETS _core _compare LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(FILES "$<TARGET_FILE_DIR:opscope-ops>/opscope-ops.json"
+        DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(DIRECTORY kernels/python/opscope DESTINATION .
         FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed")

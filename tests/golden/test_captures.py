@@ -61,7 +61,7 @@ def test_report_is_the_reviewed_one(
 def test_receipt_is_the_reviewed_one() -> None:
     """The whole table; of the document, one contender with a stage of each method."""
     receipt = Receipt(next(path for path in RECORDED if path.stem == "gelu-receipt"))
-    check_reviewed(REVIEWED / "gelu-receipt.receipt.txt", f"{receipt}\n")
+    check_reviewed(REVIEWED / "gelu-receipt.receipt.txt", receipt.text(full=True) + "\n")
     document = strict(receipt.to_json())
     cell = document["cells"][-1]
     cell["contenders"] = cell["contenders"][-1:]

@@ -301,6 +301,33 @@ def test_doctor_reports_each_part(opscope: Program) -> None:
         assert part["available"] or part["why"], part
 
 
+def test_a_folder_of_the_packages_name_is_not_taken_for_it(
+    opscope_program: str, tmp_path: Path
+) -> None:
+    """Such as a clone, from the folder above it: Python imports it as a namespace."""
+    (tmp_path / "opscope").mkdir()
+    # A Python without the package: no site-packages, no PYTHONPATH.
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    python.chmod(0o755)
+    environment = {"OPSCOPE_PYTHON": str(python)}
+    done = subprocess.run(
+        [opscope_program, "doctor", "--format", "json"],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    (part,) = [p for p in strict(done.stdout)["capabilities"] if p["name"] == "opscope"]
+    assert not part["available"]
+    assert str(tmp_path / "opscope") in part["why"]
+    assert "another folder" in part["fix"]
+    demo = subprocess.run(
+        [opscope_program, "demo"], env=environment, cwd=tmp_path, capture_output=True, check=False
+    )
+    assert "OPSCOPE_PYTHON" in refused(demo, 4)
+
+
 def test_demo_and_bench_need_a_python(opscope_program: str) -> None:
     done = subprocess.run(
         [opscope_program, "demo"],

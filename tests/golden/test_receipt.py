@@ -20,9 +20,9 @@ SIZES = (1_024, 65_536, 1_048_576, 16_777_216, 268_435_456)
 def replayed(
     capture: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> tuple[str, dict[str, Any]]:
-    """What `opscope demo --replay` prints and writes when `capture` is the shipped one."""
+    """What `opscope demo --replay --full` prints and writes when `capture` is the shipped one."""
     monkeypatch.setattr(demo, "_RECORDED", capture)
-    assert demo.main(["--replay", "-o", str(folder), "--force"]) == 0
+    assert demo.main(["--replay", "-o", str(folder), "--force", "--full"]) == 0
     document = strict((folder / "gelu-recorded.receipt.json").read_bytes())
     return capsys.readouterr().out, document
 
@@ -68,6 +68,49 @@ def test_bytes_at_the_largest_size_are_within_a_percent_of_ideal(
         warm = each["dram"]["warm"]
         assert warm["read_bytes"] == pytest.approx(cell["read_bytes_ideal"], rel=0.01)
         assert warm["write_bytes"] == pytest.approx(cell["write_bytes_ideal"], rel=0.01)
+
+
+def call_kernels(trace: Trace, label: str) -> dict[int, list[dict[str, Any]]]:
+    """The kernels of the traced calls in a cell, by contender."""
+    kernels = {event["args"]["correlation"]: event for event in trace.of("kernel")}
+    launches = [e for e in trace.of("cuda_runtime") if e["args"]["correlation"] in kernels]
+    found: dict[int, list[dict[str, Any]]] = {}
+    for call in trace.of("user_annotation"):
+        if "contender" in call["args"]["opscope"] and call["name"].endswith(label):
+            inside = [e for e in launches if call["ts"] <= e["ts"] < call["ts"] + call["dur"]]
+            found.setdefault(call["args"]["opscope"]["contender"], []).extend(
+                kernels[launch["args"]["correlation"]] for launch in inside
+            )
+    return found
+
+
+def test_kernels_of_the_trace_have_the_bytes_of_the_counter_pass(
+    opscope_program: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Within a percent of ideal at the largest size, and at each what the receipt says."""
+    subprocess.run([opscope_program, "export", DEMO, "-o", tmp_path / "trace.json"], check=True)
+    trace = Trace(tmp_path / "trace.json")
+    _, document = replayed(DEMO, tmp_path, monkeypatch, capsys)
+    for cell in document["cells"]:
+        of_contender = call_kernels(trace, cell["label"])
+        for contender in cell["contenders"]:
+            kernels = of_contender[contender["contender"]]
+            assert len(kernels) == contender["links"]["kernels"]
+            for own in (kernel["args"]["opscope"] for kernel in kernels):
+                warm = contender["dram"]["warm"]
+                assert own["dram_read_bytes"] == warm["read_bytes"]
+                assert own["dram_write_bytes"] == warm["write_bytes"]
+                assert own["method"] == "counter:user-range"
+                counted = f"median of {warm['count']} warm calls in a pass of their own"
+                assert own["counted"] == counted
+                if cell["elements"] == SIZES[-1]:
+                    assert own["dram_read_bytes"] == pytest.approx(4 * SIZES[-1], rel=0.01)
+                    assert own["dram_write_bytes"] == pytest.approx(4 * SIZES[-1], rel=0.01)
+    traffic = [event for event in trace.events if event["ph"] == "C" and event["name"] == "DRAM"]
+    assert len(traffic) == 2 * sum(c["links"]["kernels"] for c in measurements(document).values())
 
 
 def kernel_row(program: str, folder: Path, contender: int) -> int:

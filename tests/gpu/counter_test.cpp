@@ -39,6 +39,11 @@ class counter_test : public gpu_test {
     }
   }
 
+  [[nodiscard]] bool started(std::uint32_t capacity = 64) {
+    start(capacity);
+    return !IsSkipped();
+  }
+
   template <typename Work>
   void counted(std::string_view name, Work work, std::uint32_t cell = no_cell,
                std::uint32_t contender = 0) {
@@ -60,8 +65,7 @@ double difference(double measured, double ideal) { return std::abs(measured - id
 
 // First in the file: only this test may find the process without a context.
 TEST_F(counter_test, a_range_before_the_first_context_is_not_measured_and_counted) {
-  start();
-  if (IsSkipped()) {
+  if (!started()) {
     return;
   }
   EXPECT_FALSE(source_->begin("too early", no_cell, 0));
@@ -80,8 +84,7 @@ TEST_F(counter_test, bytes_of_a_large_copy_are_within_a_hundredth_of_the_ideal) 
   const device_floats to{large};
   launch_copy(from.data(), to.data(), large);  // the first run loads the module
   wait();
-  start();
-  if (IsSkipped()) {
+  if (!started()) {
     return;
   }
   const timestamp before = now();
@@ -118,8 +121,7 @@ TEST_F(counter_test, more_ranges_than_room_all_come_back) {
   const device_floats to{medium};
   launch_copy(from.data(), to.data(), medium);
   wait();
-  start(256);
-  if (IsSkipped()) {
+  if (!started(256)) {
     return;
   }
   for (int i = 0; i < 600; ++i) {
@@ -147,8 +149,7 @@ TEST_F(counter_test, more_ranges_than_room_all_come_back) {
 }
 
 TEST_F(counter_test, the_profilers_own_traffic_is_not_in_the_first_range) {
-  start();
-  if (IsSkipped()) {
+  if (!started()) {
     return;
   }
   const device_floats data{small};
@@ -165,8 +166,7 @@ TEST_F(counter_test, the_profilers_own_traffic_is_not_in_the_first_range) {
 TEST_F(counter_test, a_range_inside_another_threads_range_is_refused_and_counted) {
   const device_floats data{small};
   wait();
-  start();
-  if (IsSkipped()) {
+  if (!started()) {
     return;
   }
   ASSERT_TRUE(source_->begin("outer", no_cell, 0));
@@ -187,8 +187,7 @@ TEST_F(counter_test, a_range_inside_another_threads_range_is_refused_and_counted
 TEST_F(counter_test, a_range_that_is_open_at_the_end_is_counted_not_reported) {
   const device_floats data{small};
   wait();
-  start();
-  if (IsSkipped()) {
+  if (!started()) {
     return;
   }
   counted("closed", [&] { launch_add(data.data(), 1, small); });
@@ -206,8 +205,7 @@ TEST_F(counter_test, a_thread_that_has_not_used_cuda_yet_is_measured_too) {
   const device_floats to{medium};
   launch_copy(from.data(), to.data(), medium);
   wait();
-  start();
-  if (IsSkipped()) {
+  if (!started()) {
     return;
   }
   std::thread{[&] {
@@ -225,8 +223,7 @@ TEST_F(counter_test, copies_and_fills_are_counted_like_kernels) {
   const device_floats from{count};
   const device_floats to{count};
   wait();
-  start();
-  if (IsSkipped()) {
+  if (!started()) {
     return;
   }
   counted("copy",
@@ -246,8 +243,7 @@ TEST_F(counter_test, beside_activity_records_the_profilers_kernels_are_marked) {
   wait();
   const auto activity = collect::make_activity_source();
   activity->start({}, sink_);
-  start();
-  if (IsSkipped()) {
+  if (!started()) {
     activity->stop();
     return;
   }
@@ -274,8 +270,7 @@ TEST_F(counter_test, work_that_is_being_captured_is_not_measured_and_the_capture
   wait();
   const auto activity = collect::make_activity_source();
   activity->start({}, sink_);
-  start();
-  if (IsSkipped()) {
+  if (!started()) {
     activity->stop();
     return;
   }
@@ -295,8 +290,7 @@ TEST_F(counter_test, work_that_is_being_captured_is_not_measured_and_the_capture
 TEST_F(counter_test, says_how_it_measured) {
   const device_floats data{small};
   wait();
-  start(64);
-  if (IsSkipped()) {
+  if (!started(64)) {
     return;
   }
   counted("add", [&] { launch_add(data.data(), 1, small); });

@@ -3,8 +3,10 @@
 // around a part of a program always begins.
 #include <cuda.h>
 
+#include <atomic>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "activity_fixture.hpp"
 #include "kernels.hpp"
@@ -75,6 +77,34 @@ TEST_F(late_attach_test, launches_through_the_driver_api_are_recorded) {
     ASSERT_TRUE(call.has_value());
     EXPECT_EQ(call->api, api_call::domain::driver) << sink_.text(call->name);
   }
+}
+
+TEST_F(late_attach_test, cupti_leaves_and_comes_back_while_another_thread_launches) {
+  std::atomic<bool> finished{false};
+  std::atomic<int> failures{0};
+  std::thread other{[&] {
+    const device_floats own{small};
+    while (!finished) {
+      launch_add(own.data(), 1, small);
+      failures += cudaDeviceSynchronize() == cudaSuccess ? 0 : 1;
+    }
+  }};
+  for (int session = 1; session <= 20; ++session) {
+    start();
+    const std::size_t before = sink_.kernels.size();
+    for (int i = 0; i < 10; ++i) {
+      launch_add(data().data(), 1, small);
+    }
+    wait();
+    stop();
+    EXPECT_GE(sink_.kernels.size(), before + 10) << "session " << session;
+    EXPECT_TRUE(collect::activity_touched());
+    collect::detach_activity();
+    EXPECT_FALSE(collect::activity_touched());
+  }
+  finished = true;
+  other.join();
+  EXPECT_EQ(failures, 0);
 }
 
 TEST_F(late_attach_test, functions_that_start_nothing_are_not_recorded) {

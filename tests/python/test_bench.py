@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from opscope import Receipt
 from opscope.bench import UsageError, make_input, resolve
 
 GELU = "torch.nn.functional.gelu"
@@ -79,7 +80,7 @@ def test_errors_are_one_line_and_an_exit_status(
     [
         ("my_ops:raises", [], "call my_ops:raises on 8 fp32: KeyError: 'mine'"),
         ("my_ops:leaves", [], "call my_ops:leaves on 8 fp32: SystemExit: 9"),
-        ("my_ops:later", [], "measure my_ops:later: ValueError: second line is not told"),
+        ("my_ops:later", [], "call my_ops:later on 8 fp32: ValueError: second line is not told"),
         ("my_ops:leaf", ["--backward"], "call my_ops:leaf on 8 fp32: RuntimeError: element 0 of"),
         (GELU, ["--backward", "--input", "ones:4:i64"], "4 int64 has no gradient"),
         (GELU, ["--input", "randint:64"], f"call {GELU} on 64 int64: "),
@@ -104,6 +105,36 @@ def test_an_op_that_raises_is_named_with_its_input(
     assert told in last
     assert re.fullmatch(r"opscope: error: .+: .+ \(.+\)", last)
     assert not list(tmp_path.glob("*.opscope*"))
+
+
+@pytest.mark.parametrize(
+    ("form", "begin"), [("csv", "input,elements,"), ("markdown", "| input | contender | host ")]
+)
+def test_the_receipt_comes_as_rows_too(form: str, begin: str, tmp_path: Path) -> None:
+    done = bench(GELU, "--against", GELU, "--input", "randn:8", "--format", form, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(begin)
+    assert GELU in done.stdout
+
+
+def test_an_op_that_raises_while_it_is_traced_leaves_what_was_recorded(tmp_path: Path) -> None:
+    (tmp_path / "my_ops.py").write_text(
+        "import sys, torch\ndef gelu(x):\n"
+        "    if 'call_contender' in sys._getframe(1).f_code.co_name and x.numel() == 9:\n"
+        "        raise ValueError('mine')\n"
+        "    return torch.nn.functional.gelu(x)\n"
+    )
+    inputs = ("--input", "randn:8", "--input", "randn:9")
+    done = bench("my_ops:gelu", "--against", GELU, *inputs, cwd=tmp_path)
+    assert done.returncode == 3
+    capture = tmp_path / "gelu.opscope"
+    assert done.stderr.splitlines()[-1] == (
+        "opscope: error: call my_ops:gelu on 9 fp32: ValueError: mine (call it alone to see where; "
+        f"what was recorded before is in {capture})"
+    )
+    first, second = (cell["contenders"][1] for cell in Receipt(capture).to_dict()["cells"])
+    assert min(each["host_call"]["count"] for each in (first, second)) >= 3
+    assert (first["links"]["calls"] >= 3, second["links"]["calls"]) == (True, 0)
 
 
 def test_existing_files_are_kept_and_the_option_that_replaces_them_is_named(tmp_path: Path) -> None:

@@ -41,7 +41,9 @@ def test_a_slower_op_is_found_slower_and_its_baseline_is_the_baseline() -> None:
     assert receipt.to_dict()["schema"] == "opscope.receipt/1"
     assert receipt.to_dict()["device"] == "cpu"
     assert contender(receipt, 0)["verdict"] == "baseline"
-    assert contender(receipt, 1)["verdict"] == "slower"
+    slower = contender(receipt, 1)
+    assert slower["host_ratio"]["low"] > 1
+    assert slower["verdict"] in ("slower", "unstable"), "others may hold the cores"
     assert contender(receipt, 1)["correct"] is True
     assert receipt.any_wrong is False
 
@@ -49,7 +51,9 @@ def test_a_slower_op_is_found_slower_and_its_baseline_is_the_baseline() -> None:
 def test_a_wrong_op_is_wrong_however_fast() -> None:
     receipt = compare(wrong_gelu)
     assert contender(receipt, 1)["verdict"] == "wrong"
-    assert contender(receipt, 1)["max_abs_error"] == pytest.approx(0.01, rel=0.01)
+    found = contender(receipt, 1)
+    assert found["max_abs_error"] == pytest.approx(0.01, rel=0.01)
+    assert (found["rtol"], found["atol"], found["compared"]) == (1.3e-6, 1e-5, 4096)
     assert receipt.any_wrong is True
 
 

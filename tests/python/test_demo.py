@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The demo's pieces without its sizes; the whole of it runs in the GPU suite."""
 
+import csv
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import torch
 from opscope import demo
 
 
@@ -43,5 +48,69 @@ def test_replay_shows_the_recording_and_says_what_it_is(
     if not demo._RECORDED.is_file():
         pytest.skip("no recording ships with this tree")
     assert demo.main(["--replay", "-o", str(tmp_path)]) == 0
-    assert "not measured now" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "not measured now" in shown
+    assert len(shown.splitlines()) < 80, "in short"
     assert (tmp_path / "gelu-recorded.trace.json").is_file()
+    assert (tmp_path / "gelu-recorded.opscope").read_bytes() == demo._RECORDED.read_bytes()
+    assert demo.main(["--replay", "-o", str(tmp_path), "--force", "--full"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) > 200
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_without_a_gpu_both_receipts_come_in_order_and_leave_their_files(tmp_path: Path) -> None:
+    if not demo._RECORDED.is_file():
+        pytest.skip("no recording ships with this tree")
+    script = (
+        "import sys; from opscope import demo; demo.SIZES = (64, 128, 256);"
+        "sys.exit(demo.main(['-o', sys.argv[1]]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    order = (
+        "Measured now",
+        "128 fp32: stages of",
+        "Recorded earlier",
+        "opscope: wrote gelu.opscope",
+    )
+    places = [done.stdout.index(text) for text in order]
+    assert places == sorted(places)
+    assert done.stdout.endswith("(--full shows every number)\n")
+    kinds = ("opscope", "receipt.json", "trace.json")
+    expected = {f"{stem}.{kind}" for stem in ("gelu", "gelu-recorded") for kind in kinds}
+    assert {path.name for path in tmp_path.iterdir()} == expected
+
+
+def test_replay_prints_one_document_for_programs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not demo._RECORDED.is_file():
+        pytest.skip("no recording ships with this tree")
+
+    def shown(form: str) -> str:
+        assert demo.main(["--replay", "-o", str(tmp_path), "--force", "--format", form]) == 0
+        printed = capsys.readouterr()
+        assert "not measured now" in printed.err
+        return printed.out
+
+    document = json.loads(shown("json"))
+    assert document == json.loads((tmp_path / "gelu-recorded.receipt.json").read_text())
+    rows = list(csv.DictReader(shown("csv").splitlines()))
+    assert {row["contender"] for row in rows} == {"", *document["contenders"]}
+    measured = [row for row in rows if row["unit"]]
+    assert all(row["value"] and row["method"] for row in measured)
+    warm = [row["value"] for row in measured if row["quantity"] == "device_warm"]
+    assert warm == [
+        str(contender["device_warm"]["median_ns"])
+        for cell in document["cells"]
+        for contender in cell["contenders"]
+    ]
+    lines = shown("markdown").splitlines()
+    rule = lines.index("| --- | --- |" + " ---: |" * 9)
+    assert len(lines[rule + 1 : lines.index("")]) == len(warm)

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import threading
+import time
 import warnings
 from pathlib import Path
 
@@ -61,6 +62,31 @@ def test_summary_counts_calls_and_gives_documents(x: torch.Tensor) -> None:
     assert "aten::cos" in str(table)
 
 
+def test_summary_warns_of_lost_records(
+    x: torch.Tensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opscope.profile(tmp_path / "lossy.opscope") as p:
+        torch.cos(x)
+    document = p.summary().to_dict()
+    document["ledger"]["dropped"] = {"cpu_op": 2}
+    document["ledger"]["untimed"] = {"kernel": 1}
+    monkeypatch.setattr("opscope._capture._core.summary", lambda *_, **__: json.dumps(document))
+    with pytest.warns(RuntimeWarning, match=r"lossy.opscope: 3 records were lost") as caught:
+        p.summary()
+    assert len(caught) == 1
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_summary_counts_no_gpu_work_where_none_could_be_recorded(x: torch.Tensor) -> None:
+    with opscope.profile() as p:
+        torch.cos(x)
+    for by, key in (("op", "kernels"), ("thread", "launches")):
+        table = p.summary(by=by)
+        row = table.to_dict()["rows"][0]
+        assert row[key] is None
+        assert "GPU work: not recorded: " in str(table)
+
+
 def test_shapes_are_recorded_when_asked_for(x: torch.Tensor) -> None:
     for shapes in (False, True):
         with opscope.profile(shapes=shapes) as p:
@@ -82,6 +108,29 @@ def test_python_calls_show_the_function_that_called(x: torch.Tensor) -> None:
     assert seen["off"] == []
     assert len(seen["entry"]) == 1
     assert len(seen["calls"]) == 1
+
+
+@pytest.mark.parametrize("mode", ["off", "entry", "calls"])
+def test_a_builtin_has_a_t0_only_where_its_call_is_seen(x: torch.Tensor, mode: str) -> None:
+    """In the mode entry what is around it, a frame or a range, did other work before."""
+    with opscope.profile(python=mode) as p, opscope.range("mine"):
+        time.sleep(0.05)
+        torch.nn.functional.gelu(x)
+        torch.cos(x)
+    gelu, cos = (
+        next(event["args"]["opscope"] for event in p.events() if event["name"] == name)
+        for name in ("aten::gelu", "aten::cos")
+    )
+    if mode == "calls":
+        assert gelu["called_by"] == cos["called_by"] == "python_call"
+        assert gelu["python_ns"] < 50_000_000
+    elif mode == "entry":
+        for op in (gelu, cos):
+            assert "python_ns" not in op
+            assert "a builtin in the mode entry" in op["no_t0"]
+    else:  # then the range is all that is known of the call, and says so
+        assert gelu["called_by"] == "user_range"
+        assert "another op" in cos["no_t0"]
 
 
 def test_export_is_strict_json_plain_or_compressed(x: torch.Tensor, tmp_path: Path) -> None:
@@ -287,76 +336,23 @@ class TestArguments:
         assert "aten::cos" in names(p, "cpu_op")
 
 
-class TestSteps:
-    def test_windows_hold_their_steps_and_call_back(self, x: torch.Tensor, tmp_path: Path) -> None:
-        windows: list[tuple[int, Path, list[str], int]] = []
+def test_detach_waits_for_the_end_of_the_profile(tmp_path: Path) -> None:
+    with (
+        opscope.profile(tmp_path / "on.opscope"),
+        pytest.raises(opscope.Error, match=r"cannot detach: a session is on.*\(stop it first\)"),
+    ):
+        opscope.detach()
+    opscope.detach()
 
-        def ready(p: opscope.profile) -> None:
-            steps = [n for n in names(p, "user_annotation") if n.startswith("ProfilerStep#")]
-            windows.append((p.step_num, p.path, steps, names(p, "cpu_op").count("aten::cos")))
 
-        with opscope.profile(
-            tmp_path / "run.opscope",
-            schedule=opscope.schedule(skip_first=1, wait=1, warmup=1, active=2, repeat=2),
-            on_trace_ready=ready,
-        ) as p:
-            for _ in range(12):
-                torch.cos(x)
-                p.step()
-        assert windows == [
-            (5, tmp_path / "run.opscope", ["ProfilerStep#3", "ProfilerStep#4"], 2),
-            (9, tmp_path / "run.2.opscope", ["ProfilerStep#7", "ProfilerStep#8"], 2),
-        ]
-        assert sorted(file.name for file in tmp_path.iterdir()) == ["run.2.opscope", "run.opscope"]
-
-    def test_a_window_that_the_block_cuts_short_is_finished(
-        self, x: torch.Tensor, tmp_path: Path
-    ) -> None:
-        seen: list[int] = []
-        with opscope.profile(
-            tmp_path / "a.opscope",
-            schedule=opscope.schedule(wait=0, warmup=0, active=100),
-            on_trace_ready=lambda p: seen.append(names(p, "cpu_op").count("aten::cos")),
-        ) as p:
-            for _ in range(3):
-                torch.cos(x)
-                p.step()
-        assert seen == [3]
-
-    def test_a_warm_up_alone_leaves_no_file(self, x: torch.Tensor, tmp_path: Path) -> None:
-        with opscope.profile(
-            tmp_path / "a.opscope", schedule=opscope.schedule(wait=0, warmup=5, active=1)
-        ) as p:
-            torch.cos(x)
-            p.step()
-        assert list(tmp_path.iterdir()) == []
-
-    def test_steps_without_a_schedule_are_ranges_of_one_capture(self, x: torch.Tensor) -> None:
+@pytest.mark.gpu
+def test_a_profile_after_detach_records_the_gpu_again() -> None:
+    x = torch.randn(1024, device="cuda")
+    for _ in range(3):
         with opscope.profile() as p:
-            for _ in range(3):
-                torch.cos(x)
-                p.step()
-        steps = [n for n in names(p, "user_annotation") if n.startswith("ProfilerStep#")]
-        assert steps == ["ProfilerStep#0", "ProfilerStep#1", "ProfilerStep#2"]
-
-    def test_on_trace_ready_without_a_schedule_is_called_at_the_end(self, x: torch.Tensor) -> None:
-        seen: list[Path] = []
-        with opscope.profile(on_trace_ready=lambda p: seen.append(p.path)) as p:
-            torch.cos(x)
-        assert seen == [p.path]
-
-    def test_an_exception_of_on_trace_ready_passes_and_the_capture_stays(
-        self, x: torch.Tensor
-    ) -> None:
-        def broken(_: opscope.profile) -> None:
-            raise LookupError
-
-        p = opscope.profile(on_trace_ready=broken)
-        with pytest.raises(LookupError), p:
-            torch.cos(x)
-        assert p.verify()["verdict"] == "complete"
-        with opscope.profile():
-            pass
+            torch.relu(x)
+        assert sum(row["kernels"] for row in p.summary(by="op").to_dict()["rows"]) == 1
+        opscope.detach()
 
 
 def test_a_program_may_use_cprofile_inside_the_block(tmp_path: Path) -> None:

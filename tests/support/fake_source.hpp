@@ -18,6 +18,7 @@ namespace opscope::test {
 /// What the fakes did and shall do; one for the process, reset by each test.
 struct fake_gpu {
   std::string activity_fails;  ///< reason that start() gives; empty: it starts
+  bool absent = false;         ///< the reason is that there is no GPU
   std::string counters_fail;
   /// Runs inside activity_source::stop(), as CUPTI delivers its last buffers there.
   std::function<void(collect::activity_sink&)> at_stop;
@@ -26,13 +27,17 @@ struct fake_gpu {
   std::atomic<int> flushes{0};
   std::atomic<int> counter_starts{0};
   std::atomic<int> counter_stops{0};
+  std::atomic<int> detached{0};
+  std::atomic<bool> touched{false};
   std::atomic<collect::activity_sink*> sink{nullptr};  ///< of the running session
 
   void reset() {
     activity_fails.clear();
+    absent = false;
     counters_fail.clear();
     at_stop = nullptr;
-    starts = stops = flushes = counter_starts = counter_stops = 0;
+    starts = stops = flushes = counter_starts = counter_stops = detached = 0;
+    touched = false;
   }
 };
 
@@ -44,6 +49,7 @@ inline fake_gpu& gpu() {
 class fake_source final : public collect::activity_source {
  public:
   void start(const collect::activity_config& /*config*/, collect::activity_sink& sink) override {
+    if (gpu().absent) throw collect::no_gpu(gpu().activity_fails);
     if (!gpu().activity_fails.empty()) throw error(gpu().activity_fails);
     ++gpu().starts;
     gpu().sink = &sink;
@@ -94,7 +100,8 @@ inline const opscope_runtime& fake_runtime() {
        []() -> std::unique_ptr<collect::counter_source> {
          return std::make_unique<fake_counters>();
        },
-       [] { return std::string{R"({"gpu":"fake"})"}; }, []() noexcept { return false; }});
+       [] { return std::string{R"({"gpu":"fake"})"}; },
+       []() noexcept { return gpu().touched.load(); }, [] { ++gpu().detached; }});
   return *runtime;
 }
 

@@ -253,6 +253,7 @@ int session_stop(char*, std::size_t) {
 const char* session_path() { return core().path.c_str(); }
 const char* machine_json() { return "{\"stand_in\": true}"; }
 int cupti_touched() { return 0; }
+int detach(char* /*error*/, std::size_t /*size*/) { return 0; }
 void flush() { core().out.flush(); }
 
 void name_thread(std::uint32_t thread, const char* name) {
@@ -289,6 +290,7 @@ extern "C" const opscope_runtime* opscope_runtime_get(std::uint32_t version) {
                                      session_path,
                                      machine_json,
                                      cupti_touched,
-                                     name_thread};
+                                     name_thread,
+                                     detach};
   return version == OPSCOPE_RUNTIME_VERSION ? &table : nullptr;
 }

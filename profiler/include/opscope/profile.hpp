@@ -80,6 +80,13 @@ class OPSCOPE_PUBLIC profile {
   std::unique_ptr<state> state_;
 };
 
+/// Takes CUPTI out of the process again. After a first profile with `gpu` every launch is slower by
+/// some microseconds, without this until the process ends (as after any CUPTI tool); a later
+/// profile brings CUPTI back. Other threads may launch meanwhile. Does nothing where CUPTI was never
+/// used.
+/// @throws opscope::error while a profile is on, or when another tool holds CUPTI.
+OPSCOPE_PUBLIC void detach();
+
 static_assert(!std::is_copy_constructible_v<profile> &&
               std::is_nothrow_move_constructible_v<profile> &&
               std::is_nothrow_destructible_v<profile>);

@@ -17,7 +17,7 @@ from opscope import _library
 from opscope._capture import Capture, Events, Table, load
 from opscope._comparison import compare
 from opscope._errors import Error
-from opscope._profile import profile
+from opscope._profile import detach, profile
 from opscope._ranges import annotate, range
 from opscope._receipt import Receipt
 from opscope._schedule import Action, schedule
@@ -37,6 +37,7 @@ __all__ = [
     "__version__",
     "annotate",
     "compare",
+    "detach",
     "load",
     "profile",
     "range",

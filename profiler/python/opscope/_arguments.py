@@ -5,6 +5,8 @@ import argparse
 import sys
 from typing import NoReturn
 
+FORMATS = ("table", "json", "csv", "markdown")
+
 
 class Parser(argparse.ArgumentParser):
     """`prog` is "opscope COMMAND"."""

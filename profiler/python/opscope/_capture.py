@@ -6,7 +6,9 @@ import json
 import os
 import shutil
 import subprocess
+import sysconfig
 import tempfile
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -135,6 +137,8 @@ class Capture:
             top: rows kept after sorting, 0 for all.
             sort: a column's key, descending.
             full: whole names and all columns in the printed table.
+
+        Warns where the recording lost records.
         """
         if by not in _GROUPINGS:
             raise ValueError(f"summary: by must be one of {', '.join(_GROUPINGS)}, got {by!r}")
@@ -148,11 +152,20 @@ class Capture:
             "full": flag("summary", "full", full),
         }
         try:
-            return Table(self.path, options)
+            table = Table(self.path, options)
         except Error as failure:
             if str(failure).startswith("summary: cannot sort by"):
                 raise ValueError(str(failure)) from None
             raise
+        ledger = table.to_dict()["ledger"]
+        lost = sum(sum(ledger[outcome].values()) for outcome in ("dropped", "untimed"))
+        if lost:
+            warnings.warn(
+                f"{self.path}: {lost} records were lost while recording (verify() says which)",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return table
 
     def events(self) -> Events:
         """Every event, as `export` writes it."""
@@ -200,7 +213,7 @@ class Capture:
 def _program() -> str:
     folder = os.environ.get("OPSCOPE_LIBRARY_DIR")
     places = [Path(folder).parent / "bin" / "opscope"] if folder else []
-    places.append(Path(__file__).parent / "bin" / "opscope")
+    places.append(Path(sysconfig.get_path("scripts")) / "opscope")
     for place in places:
         if place.is_file():
             return str(place)

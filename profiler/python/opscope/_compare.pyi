@@ -8,6 +8,7 @@ def run(
     document: str,
     cells: list[list[Any]],
     trampoline: Callable[..., Any],
+    on_failure: Callable[[BaseException, int, int, bool], None],
     device_index: int,
     options: dict[str, Any],
 ) -> None:
@@ -17,5 +18,7 @@ def run(
         document: the `comparison` document as JSON; how the timing went is added to it.
         cells: by cell and contender, (function, positional, keywords).
         trampoline: calls a contender under the timeline, as `trampoline(function, args, kwargs)`.
+        on_failure: told what a call raised, its cell and contender, and whether the capture has
+            begun, before that passes on.
         device_index: CUDA device, or -1 for the CPU.
     """

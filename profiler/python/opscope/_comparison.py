@@ -129,7 +129,7 @@ def run(contenders: Sequence[Contender], cells: Sequence[Cell], settings: Settin
     """All passes over contenders that name their own baselines."""
     import torch
 
-    from opscope import _compare, _core
+    from opscope import _core
     from opscope._preparation import describe, prepare
 
     if _core.recording():
@@ -160,6 +160,22 @@ def run(contenders: Sequence[Contender], cells: Sequence[Cell], settings: Settin
         "cells": described,
     }
     index = -1 if device.type == "cpu" else _index_of(device)
+    _run_passes(document, calls, index, contenders, cells, settings)
+    return Receipt(settings.output)
+
+
+def _run_passes(
+    document: dict[str, Any],
+    calls: list[list[Any]],
+    index: int,
+    contenders: Sequence[Contender],
+    cells: Sequence[Cell],
+    settings: Settings,
+) -> None:
+    """The native engine's; where a contender's exception ends them, it may be named."""
+    from opscope import _compare
+    from opscope._preparation import naming
+
     options = {
         "output": str(settings.output),
         "force": settings.force,
@@ -168,8 +184,21 @@ def run(contenders: Sequence[Contender], cells: Sequence[Cell], settings: Settin
         "pairs": settings.pairs,
         "budget_ns": int(settings.budget * 1e9),
     }
-    _compare.run(json.dumps(document), calls, call_contender, index, options)
-    return Receipt(settings.output)
+    failed: list[tuple[BaseException, int, int, bool]] = []
+
+    def on_failure(*call: Any) -> None:
+        failed[:] = [call]
+
+    try:
+        _compare.run(json.dumps(document), calls, call_contender, on_failure, index, options)
+    except (Exception, SystemExit) as failure:
+        if settings.named and failed and failed[0][0] is failure:
+            _, cell, contender, recording = failed[0]
+            kept = settings.output if recording else None
+            raise naming(contenders[contender], cells[cell], failure, kept) from failure
+        raise
+    finally:
+        failed.clear()  # a traceback holds this frame
 
 
 def call_contender(

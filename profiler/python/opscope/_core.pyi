@@ -47,6 +47,7 @@ def now() -> int:
     """Nanoseconds on the session's clock."""
 
 def cupti_touched() -> bool: ...
+def detach() -> None: ...
 def range_push(
     name: str,
     domain: str = "opscope",
@@ -91,5 +92,7 @@ def summary(
     """`format` is table, json, csv or markdown."""
 
 def verify(path: str, format: str = "table") -> str: ...
-def receipt(path: str, format: str = "table", width: int = 80) -> str: ...
+def receipt(path: str, format: str = "table", width: int = 80, full: bool = False) -> str:
+    """`format` is table, json, csv or markdown; a table is short unless it is to be full."""
+
 def export(path: str, out: str, force: bool = False) -> None: ...

@@ -54,9 +54,13 @@ def agreement(
         types: what the results must be of.
 
     Returns:
-        `correct`, `max_abs_error`, `max_rel_error`, `why` as a comparison's document has them.
+        `correct`, `max_abs_error`, `max_rel_error`, `atol` and `rtol` of the loosest type,
+        `compared` (elements), `why` as a comparison's document has them.
     """
     found: dict[str, Any] = {"correct": True, "max_abs_error": 0.0, "max_rel_error": 0.0}
+    tolerances = [default_tolerances(each.dtype) for each in actual]
+    found["rtol"], found["atol"] = max(tolerances, default=(0.0, 0.0))
+    found["compared"] = sum(each.numel() for each in actual)
     why = remark
     if len(actual) != len(expected):
         return {"correct": False, "why": f"{len(actual)} results, not {len(expected)}"}

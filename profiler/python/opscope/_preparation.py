@@ -2,6 +2,7 @@
 """A cell before it is timed: copies of its inputs, every contender's correctness, the calls."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -33,12 +34,12 @@ def prepare(
     for index, contender in enumerate(contenders):
         judge = contenders[contender.baseline]
         if contender.baseline not in wanted:
-            with _Named(judge, cell, settings.named):
+            with _Named(judge, cell, settings):
                 wanted[contender.baseline] = Wanted(judge, copies, settings)
         call = _call_of(
             contender.function, copies.arguments, dict(contender.keywords), settings.backward
         )
-        with _Named(contender, cell, settings.named):
+        with _Named(contender, cell, settings):
             actual = tensors_of(call[0](*call[1], **call[2]))
         result = wanted[contender.baseline].agreement(actual)
         if copies.restore():
@@ -71,9 +72,9 @@ class Wanted:
 class _Named:
     """Says which contender raised, and on what, where a program's user sees the message alone."""
 
-    def __init__(self, contender: "Contender", cell: "Cell", wanted: bool) -> None:
-        self._what = f"call {contender.name} on {cell.label}"
-        self._wanted = wanted
+    def __init__(self, contender: "Contender", cell: "Cell", settings: "Settings") -> None:
+        self._call = contender, cell
+        self._wanted = settings.named
 
     def __enter__(self) -> None:
         pass
@@ -82,9 +83,21 @@ class _Named:
         if not self._wanted or isinstance(failure, torch.cuda.OutOfMemoryError):
             return
         if isinstance(failure, (Exception, SystemExit)):
-            raise Error(
-                f"{self._what}: {one_line(failure)} (call it alone to see where)"
-            ) from failure
+            raise naming(*self._call, failure) from failure
+
+
+def naming(
+    contender: "Contender", cell: "Cell", failure: BaseException, kept: Path | None = None
+) -> Error:
+    """What a contender raised on a cell's input.
+
+    Args:
+        kept: the capture, which has what was recorded before.
+    """
+    advice = "call it alone to see where"
+    if kept is not None:
+        advice += f"; what was recorded before is in {kept}"
+    return Error(f"call {contender.name} on {cell.label}: {one_line(failure)} ({advice})")
 
 
 class ForwardBackward:

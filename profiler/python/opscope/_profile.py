@@ -69,7 +69,12 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
     Args:
         path: of the capture; None for a temporary one that lives as long as this object. With a
             schedule, window 2 goes to `<stem>.2.opscope`, and so on.
-        python: "off", "entry" (frames that lead to an op or a range) or "calls" (every call).
+        python: "off", "entry" (frames that lead to an op or a range) or "calls" (every call). Only
+            "calls" sees builtins called: with "entry" an op that the program calls through one
+            (`torch.nn.functional.gelu`, `torch.cos`) has no t0. Coroutines and generators are a
+            frame each time they run, under whoever resumes them, whatever the scheduler; who
+            awaits them is not told apart. Stacks that C code swaps (greenlet) are not followed: a
+            frame that is swapped out ends where one below it returns, and counts as clamped.
         shapes: input shapes and types of every op.
         dram: "ops" reads the DRAM bytes of every outermost op from hardware counters, at about
             40 µs each: a pass for bytes, not for times.
@@ -82,7 +87,8 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
         wait: wait for the writer when they are full, instead of dropping and counting.
         counter_capacity: counter ranges held before they are read out and renewed.
 
-    One profile is on at a time in a process; all of its threads are recorded.
+    One profile is on at a time in a process; all of its threads are recorded. A profile that is
+    entered again after its block begins one more window.
 
     Raises:
         TypeError, ValueError: at the call, for wrong arguments.
@@ -132,15 +138,23 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
         self._schedule = schedule
         self._on_trace_ready = on_trace_ready
         self._windows = 0
+        self._entered = False
         self._open = False
         self._recorded = False
+        self._refused = ""  # why nothing was recorded
         self._step_start: int | None = None
         self._action = Action.NONE
         self.step_num = 0
 
     def __enter__(self) -> "profile":
-        self._action = self._schedule(0) if self._schedule else Action.RECORD
+        if self._entered:
+            raise Error("profile: cannot enter: it is on already (make one for each block)")
+        self._path = None
+        self.step_num = 0
+        self._refused = ""
+        self._action = self._planned(0)
         self._apply(self._action)
+        self._entered = True
         return self
 
     def __exit__(
@@ -149,6 +163,9 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._entered = False
+        if self._schedule is not None and not self._recorded and not self._refused:
+            self._refused = "the schedule came to no step that records (step() after each step)"
         if not self._open:
             return
         if kind is None:
@@ -160,17 +177,46 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
             warnings.warn(str(failure), RuntimeWarning, stacklevel=2)
 
     def step(self) -> None:
-        """Ends a step and begins the next: the steps are ranges `ProfilerStep#N` in the trace."""
+        """Ends a step and begins the next: the steps are ranges `ProfilerStep#N` in the trace.
+
+        Raises:
+            Error: outside of the block, where no step is on.
+        """
+        if not self._entered:
+            raise Error("profile: cannot step: its block is not running (call step() inside it)")
         self._end_step()
         self.step_num += 1
         if self._schedule is None:
             self._begin_step()
             return
-        before, self._action = self._action, self._schedule(self.step_num)
+        before, self._action = self._action, self._planned(self.step_num)
         ended = before is Action.RECORD and self._action in (Action.NONE, Action.WARMUP)
-        if self._open and (before is Action.RECORD_AND_SAVE or ended):
-            self._finish_window()
-        self._apply(self._action)
+        try:
+            if self._open and (before is Action.RECORD_AND_SAVE or ended):
+                self._finish_window()
+        finally:  # a callback that raised must not cost the next window its first step
+            self._apply(self._action)
+
+    @property
+    def path(self) -> Path:
+        """The capture's file; of a schedule's windows the last one's."""
+        if self._path is None and not self._entered:
+            if os.getpid() != self._owner:
+                self._refused = "the process was forked, and its parent records (profile in each)"
+            if self._refused:
+                raise Error(f"profile: nothing was recorded: {self._refused}")
+        return super().path
+
+    def _planned(self, step: int) -> Action:
+        if self._schedule is None:
+            return Action.RECORD
+        action = self._schedule(step)
+        if not isinstance(action, Action):
+            raise TypeError(
+                f"profile: schedule must give an opscope.Action, not {type(action).__name__} "
+                "(make it with opscope.schedule)"
+            )
+        return action
 
     def _apply(self, action: Action) -> None:
         if action is Action.NONE:
@@ -201,6 +247,7 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
         except Error as failure:
             if self._strict:
                 raise
+            self._refused = str(failure)
             warnings.warn(f"{failure}; the block runs unprofiled", RuntimeWarning, stacklevel=4)
             return
         self._open = True
@@ -254,3 +301,16 @@ def _metadata() -> str:
         if value.isdecimal():
             facts[name.lower()] = int(value)
     return json.dumps(facts)
+
+
+def detach() -> None:
+    """Take CUPTI out of the process again.
+
+    After a first profile with GPU records every launch is slower by some microseconds, without this
+    until the process ends (as after any CUPTI tool); a later profile brings CUPTI back. Other
+    threads may launch meanwhile. Does nothing where CUPTI was never used.
+
+    Raises:
+        Error: while a profile is on, or when another tool holds CUPTI.
+    """
+    _core.detach()

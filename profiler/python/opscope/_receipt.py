@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a comparison found, recomputed from its capture."""
 
+import errno
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,17 @@ from opscope._capture import Capture, refuse_existing
 from opscope._errors import Error
 
 
-def write_text(path: str | os.PathLike[str], text: str, force: bool) -> Path:
+def _take_name(part: Path, out: Path) -> None:
+    """Renames; unlike a plain rename, it replaces no file that took the name meanwhile."""
+    try:
+        os.link(part, out)
+    except OSError as failure:
+        if failure.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        part.rename(out)  # a file system without hard links
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes, force: bool) -> Path:
     """Writes a file that never stands under its name in part.
 
     Raises:
@@ -19,12 +31,18 @@ def write_text(path: str | os.PathLike[str], text: str, force: bool) -> Path:
     """
     out = Path(path)
     refuse_existing([out], force)
-    part = out.with_name(out.name + ".partial")
+    part = out.with_name(f"{out.name}.partial-{os.getpid()}")
     try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(out)
+        part.write_bytes(data)
+        if force:
+            part.replace(out)
+        else:
+            _take_name(part, out)
     except OSError as failure:
         raise Error(f"cannot write {out}: {failure.strerror} (choose another path)") from failure
+    finally:
+        with suppress(OSError):
+            part.unlink()
     return out
 
 
@@ -36,7 +54,7 @@ class Receipt(Capture):
         self._json = _core.receipt(str(path), format="json")
 
     def __str__(self) -> str:
-        return _core.receipt(str(self.path), format="table", width=80).rstrip("\n")
+        return self.text()
 
     def to_dict(self) -> dict[str, Any]:
         """The `opscope.receipt/1` document."""
@@ -46,6 +64,10 @@ class Receipt(Capture):
     def to_json(self) -> str:
         """The same as text."""
         return self._json
+
+    def text(self, form: str = "table", *, full: bool = False) -> str:
+        """As `--format` names it: table, json, csv or markdown; `full` is the table's."""
+        return _core.receipt(str(self.path), format=form, full=full).rstrip("\n")
 
     @property
     def any_wrong(self) -> bool:
@@ -58,4 +80,4 @@ class Receipt(Capture):
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Writes the document as JSON."""
-        return write_text(path, self._json.rstrip("\n") + "\n", force)
+        return write_bytes(path, f"{self._json}\n".encode(), force)

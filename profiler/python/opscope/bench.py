@@ -11,7 +11,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opscope._arguments import Parser
+from opscope._arguments import FORMATS, Parser
 from opscope._errors import Error, one_line
 
 if TYPE_CHECKING:
@@ -133,7 +133,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--output", default=".", metavar="DIR", help="default: here")
     parser.add_argument("--backward", action="store_true", help="forward and gradients")
     parser.add_argument("--setup", metavar="FILE.py", help="run first; may define the callables")
-    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument("--format", choices=FORMATS, default="table")
+    parser.add_argument("--full", action="store_true", help="a table of every number")
     parser.add_argument("--force", action="store_true", help="replace existing files")
     parser.add_argument("--strict", action="store_true", help="refuse what cannot be recorded")
     return parser
@@ -187,7 +188,7 @@ def _measure(arguments: argparse.Namespace) -> int:
     )
     contenders = [Contender(arguments.against, baseline), Contender(arguments.candidate, candidate)]
     receipt = run(contenders, cells, settings)
-    print(receipt.to_json() if arguments.format == "json" else receipt)
+    print(receipt.text(arguments.format, full=arguments.full), flush=True)
     receipt.export(trace, force=arguments.force)
     receipt.save(receipt_file, force=arguments.force)
     print(f"opscope: wrote {capture}, {trace} and {receipt_file}", file=sys.stderr)

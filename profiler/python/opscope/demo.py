@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opscope._arguments import Parser
+from opscope._arguments import FORMATS, Parser
 from opscope._errors import Error
 from opscope.bench import report
 
@@ -87,22 +87,38 @@ def measure(folder: Path, force: bool, strict: bool) -> "Receipt":
     return run(contenders(device), cells(device), settings)
 
 
-def replay(folder: Path, force: bool) -> bool:
-    """Shows the recorded capture through the same analyses; False when there is none."""
+def _say(text: str, form: str) -> None:
+    """Says what follows; a receipt that a program reads stands alone."""
+    print(text, file=sys.stdout if form == "table" else sys.stderr, flush=True)
+
+
+def _files(folder: Path, stem: str) -> list[Path]:
+    """A capture, its trace and its receipt."""
+    return [folder / f"{stem}.{suffix}" for suffix in ("opscope", "trace.json", "receipt.json")]
+
+
+def replay(folder: Path, force: bool, form: str | None = "table", full: bool = False) -> bool:
+    """Shows the recorded capture through the same analyses; False when there is none.
+
+    Args:
+        form: as --format names it; None writes the files only.
+    """
     from opscope._capture import refuse_existing
-    from opscope._receipt import Receipt
+    from opscope._receipt import Receipt, write_bytes
 
     if not _RECORDED.is_file():
         print(f"opscope: no recorded GPU capture in this build ({_RECORDED.name})", file=sys.stderr)
         return False
-    written = [folder / f"gelu-recorded.{kind}.json" for kind in ("trace", "receipt")]
-    refuse_existing(written, force, "--force")
+    capture, trace, document_file = _files(folder, "gelu-recorded")
+    refuse_existing((capture, trace, document_file), force, "--force")
     receipt = Receipt(_RECORDED)
     document: dict[str, Any] = receipt.to_dict()
-    print(f"\nRecorded earlier on {document.get('device', 'a GPU')}, not measured now:\n")
-    print(receipt)
-    receipt.export(written[0], force=force)
-    receipt.save(written[1], force=force)
+    if form is not None:
+        _say(f"\nRecorded earlier on {document.get('device', 'a GPU')}, not measured now:\n", form)
+        print(receipt.text(form, full=full), flush=True)
+    write_bytes(capture, _RECORDED.read_bytes(), force)
+    receipt.export(trace, force=force)
+    receipt.save(document_file, force=force)
     return True
 
 
@@ -114,6 +130,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-o", "--output", default=".", metavar="DIR", help="default: here")
     parser.add_argument("--replay", action="store_true", help="only show the recorded capture")
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        default="table",
+        help="of the receipt; without a GPU only the table is followed by the recorded one",
+    )
+    parser.add_argument("--full", action="store_true", help="a table of every number")
     parser.add_argument("--force", action="store_true", help="replace existing files")
     parser.add_argument("--strict", action="store_true", help="refuse what cannot be recorded")
     return parser
@@ -123,7 +146,7 @@ def _run(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.output)
     folder.mkdir(parents=True, exist_ok=True)
     if arguments.replay:
-        return 0 if replay(folder, arguments.force) else 3
+        return 0 if replay(folder, arguments.force, arguments.format, arguments.full) else 3
     import torch
 
     from opscope._capture import refuse_existing
@@ -136,18 +159,23 @@ def _run(arguments: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
             return 4
-        print("Measured now on this machine's CPU (no GPU was found):\n", flush=True)
-    outputs = [folder / f"gelu.{suffix}" for suffix in ("opscope", "trace.json", "receipt.json")]
-    refuse_existing(outputs, arguments.force, "--force")
+        _say("Measured now on this machine's CPU (no GPU was found):\n", arguments.format)
+    _, trace, document = written = _files(folder, "gelu")
+    recorded = [] if on_gpu else _files(folder, "gelu-recorded")
+    refuse_existing(written + recorded, arguments.force, "--force")
     receipt = measure(folder, arguments.force, arguments.strict)
-    print(receipt)
-    print("\nopscope::NAME is called as torch.ops.opscope.NAME.default, from Python.")
-    receipt.export(folder / "gelu.trace.json", force=arguments.force)
-    receipt.save(folder / "gelu.receipt.json", force=arguments.force)
-    written = "gelu.opscope, gelu.trace.json and gelu.receipt.json"
-    if not on_gpu and replay(folder, arguments.force):
-        written += ", and gelu-recorded.*"
-    print(f"opscope: wrote {written} to {folder}", file=sys.stderr)
+    print(receipt.text(arguments.format, full=arguments.full), flush=True)
+    _say(
+        "\nopscope::NAME is called as torch.ops.opscope.NAME.default, from Python.",
+        arguments.format,
+    )
+    receipt.export(trace, force=arguments.force)
+    receipt.save(document, force=arguments.force)
+    shown = "table" if arguments.format == "table" else None
+    if not on_gpu and replay(folder, arguments.force, shown, arguments.full):
+        written += recorded
+    names = ", ".join(path.name for path in written)
+    print(f"opscope: wrote {names} to {folder} (--full shows every number)", file=sys.stderr)
     return 1 if receipt.any_wrong else 0
 
 

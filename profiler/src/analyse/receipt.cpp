@@ -9,9 +9,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include "analyse/receipt_input.hpp"
 #include "analyse/receipt_stages.hpp"
+#include "analyse/text_layout.hpp"
 
 namespace opscope::analyse {
 namespace {
@@ -68,17 +70,13 @@ measured<traffic> traffic_of(const receipt_input& input, subject who, const char
         std::nullopt, "",
         input.no_counters.empty() ? "the capture has no counter ranges of it" : input.no_counters};
   }
-  const auto median_of = [&](double counter_range::* field) {
-    std::vector<std::int64_t> values;
-    for (const auto& row : at->second) {
-      if (!std::isnan(row.*field)) values.push_back(std::llround(row.*field));
-    }
-    return percentile(std::move(values), 0.5).value_or(0);
+  const auto median = correlate::median_of(at->second);
+  const auto whole = [](double value) {
+    return std::isnan(value) ? std::int64_t{0} : std::int64_t{std::llround(value)};
   };
-  const auto method = static_cast<std::uint32_t>(at->second.front().method);
-  return {traffic{median_of(&counter_range::dram_read_bytes),
-                  median_of(&counter_range::dram_write_bytes), median_of(&counter_range::l2_bytes),
-                  median_of(&counter_range::duration_ns), at->second.size()},
+  const auto method = static_cast<std::uint32_t>(median.method);
+  return {traffic{whole(median.dram_read_bytes), whole(median.dram_write_bytes),
+                  whole(median.l2_bytes), whole(median.duration_ns), at->second.size()},
           input.counter_methods.at(method), ""};
 }
 
@@ -146,15 +144,39 @@ void fill_timeline(const receipt_input& input, const cell_receipt& cell, contend
 }
 
 std::string reason_of(std::string_view what, const interval& ratio) {
-  return fmt::format("{} {:.3f} [{:.3f}, {:.3f}] of the baseline's over {} pairs: {}", what,
-                     ratio.middle, ratio.low, ratio.high, ratio.count, name(judge(ratio)));
+  return fmt::format("{} {} [{}, {}] of the baseline's over {} pairs: {}", what,
+                     ratio_text(ratio.middle), ratio_text(ratio.low), ratio_text(ratio.high),
+                     ratio.count, name(judge(ratio)));
+}
+
+constexpr std::size_t longest_name = 60;  ///< fits a line of 80 columns
+
+std::string range_of(std::string_view name, const series& samples) {
+  const auto [least, most] = std::ranges::minmax(samples | std::views::values);
+  return fmt::format("{} took {} to {}", elide_middle(name, longest_name), duration_text(least),
+                     duration_text(most));
+}
+
+/// Why `ratio` is unstable: who swung by how much.
+std::string swing_of(const receipt_input& input, const cell_receipt& cell,
+                     const contender_receipt& out, const interval& ratio) {
+  if (ratio.turned) {
+    return fmt::format("a quarter of the run shows a ratio of {}, the whole {}",
+                       ratio_text(*ratio.turned), ratio_text(ratio.middle));
+  }
+  const auto what = input.frame.on_gpu ? metric::device_warm : metric::host_call;
+  const auto& base = cell.contenders[out.baseline];
+  return fmt::format("{} of {} pairs are off the middle ratio by over twice; {}, {}", ratio.swung,
+                     ratio.count,
+                     range_of(out.name, samples_of(input, what, {cell.cell, out.index})),
+                     range_of(base.name, samples_of(input, what, {cell.cell, base.index})));
 }
 
 /// On a GPU the device time decides, since the host's has a ratio of its own beside it.
-void fill_verdict(bool on_gpu, contender_receipt& out) {
+void fill_verdict(const receipt_input& input, const cell_receipt& cell, contender_receipt& out) {
   if (out.host_ratio) out.reasons.push_back(reason_of("host time per call", *out.host_ratio));
   if (out.device_ratio) out.reasons.push_back(reason_of("device time", *out.device_ratio));
-  const auto& deciding = on_gpu ? out.device_ratio : out.host_ratio;
+  const auto& deciding = input.frame.on_gpu ? out.device_ratio : out.host_ratio;
   if (out.correct == false) {
     out.verdict = "wrong";
     out.reasons.insert(out.reasons.begin(), out.correctness);
@@ -164,7 +186,11 @@ void fill_verdict(bool on_gpu, contender_receipt& out) {
   } else if (out.index == out.baseline) {
     out.verdict = "baseline";
   } else if (deciding) {
-    out.verdict = name(judge(*deciding));
+    const auto found = judge(*deciding);
+    out.verdict = name(found);
+    if (found == finding::unstable) {
+      out.reasons.insert(out.reasons.begin(), swing_of(input, cell, out, *deciding));
+    }
   } else {
     out.verdict = "not measured";
     out.reasons.push_back(deciding.why);
@@ -189,7 +215,7 @@ void fill_cell(const receipt_input& input, cell_receipt& cell) {
     contender.warm = traffic_of(input, {cell.cell, contender.index}, "warm");
     contender.cold = traffic_of(input, {cell.cell, contender.index}, "cold");
     contender.achieved = bandwidth_of(cell, contender);
-    fill_verdict(input.frame.on_gpu, contender);
+    fill_verdict(input, cell, contender);
   }
 }
 

@@ -78,7 +78,10 @@ struct contender_receipt {
   std::optional<bool> correct;
   std::optional<double> max_abs_error;
   std::optional<double> max_rel_error;
-  std::string correctness;  ///< the reason, when wrong or unchecked
+  std::optional<double> absolute_tolerance;  ///< allowed: this + relative * |expected|
+  std::optional<double> relative_tolerance;
+  std::optional<std::int64_t> compared;  ///< elements
+  std::string correctness;               ///< the reason, when wrong or unchecked
 
   measured<timing> host_call;
   measured<timing> host_call_sync;
@@ -97,7 +100,8 @@ struct contender_receipt {
   measured<bandwidth> achieved;
   chain links;
 
-  std::string verdict;  ///< baseline, faster, slower, no difference shown, wrong, not measured
+  /// baseline, faster, slower, no difference shown, unstable, wrong, skipped, not measured
+  std::string verdict;
   std::vector<std::string> reasons;
 };
 
@@ -137,7 +141,18 @@ struct receipt {
 /// {"schema": "opscope.receipt/1", ...}: a method beside every number, null and why where missing.
 [[nodiscard]] std::string to_json(const receipt& what);
 
-/// For a terminal of `width` columns (at least 80): one block a size, one column a contender.
+/// A row a quantity of an input and contender: value, percentile or interval, count, and the method
+/// or why it is missing. Raw units; RFC 4180.
+[[nodiscard]] std::string to_csv(const receipt& what);
+
+/// What matters most as a GitHub table, a row an input and contender, and how to read it.
+[[nodiscard]] std::string to_markdown(const receipt& what);
+
+/// For a terminal of `width` columns (at least 80): a line a size and contender, and the stages of
+/// the middle size.
+[[nodiscard]] std::string to_brief(const receipt& what, unsigned width = 80);
+
+/// All there is: one block a size, one column a contender; the lines of `to_brief` follow.
 [[nodiscard]] std::string to_table(const receipt& what, unsigned width = 80);
 
 }  // namespace opscope::analyse

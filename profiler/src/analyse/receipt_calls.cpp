@@ -11,7 +11,7 @@ call_collector::call_collector(const capture::capture& source,
                                std::set<std::uint32_t> cells_with_backward)
     : source_(source), with_backward_(std::move(cells_with_backward)) {}
 
-void call_collector::on(const call_mark& row) {
+void call_collector::on(const call_mark& row, const correlate::counted*) {
   last_on_thread_[row.thread] = calls_.size();
   calls_.emplace_back().mark = row;
 }

@@ -52,7 +52,7 @@ class call_collector final : public correlate::linked_sink {
  public:
   call_collector(const capture::capture& source, std::set<std::uint32_t> cells_with_backward);
 
-  void on(const call_mark& row) override;
+  void on(const call_mark& row, const correlate::counted* counters) override;
   void on(const python_frame& row) override;
   void on(const range& row) override;
   void on(const op& row, const correlate::crossing* outermost,

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "correlate/correlate.hpp"
@@ -38,6 +37,9 @@ contender_receipt contender_of(const json& document, std::uint32_t index) {
       baselines->at(index).is_number_unsigned()) {
     out.baseline = baselines->at(index).get<std::uint32_t>();
   }
+  if (out.baseline >= document.at("contenders").size()) {
+    throw error("receipt: the comparison names a baseline that it lacks");
+  }
   return out;
 }
 
@@ -62,6 +64,9 @@ cell_receipt cell_of(const json& document, const json& cell) {
     contender.correct = optional_of<bool>(entry, "correct");
     contender.max_abs_error = number_of(entry, "max_abs_error");
     contender.max_rel_error = number_of(entry, "max_rel_error");
+    contender.absolute_tolerance = number_of(entry, "atol");
+    contender.relative_tolerance = number_of(entry, "rtol");
+    contender.compared = optional_of<std::int64_t>(entry, "compared");
     contender.correctness = optional_of<std::string>(entry, "why").value_or("");
   }
   return out;
@@ -129,8 +134,7 @@ void read_rows(const capture::capture& source, receipt_input& out) {
   }
   auto counters = source.rows<counter_range>();
   while (const auto* row = counters.next()) {
-    if (row->cell == no_cell || (row->flags & counter_range::first_of_pass) != 0) continue;
-    if (std::isnan(row->dram_read_bytes) || std::isnan(row->dram_write_bytes)) continue;
+    if (row->cell == no_cell || !correlate::is_clean(*row)) continue;
     out.counters[{row->cell, row->contender, std::string(source.text(row->name))}].push_back(*row);
     out.counter_methods.try_emplace(static_cast<std::uint32_t>(row->method),
                                     source.text(row->method));

@@ -41,6 +41,8 @@ json json_of(const measured<interval>& what) {
 /// A ratio of two contenders' times, with what it shows.
 json judged(const measured<interval>& what) {
   auto out = json_of(what);
+  out["swung"] = what ? json(what->swung) : json(nullptr);
+  out["turned"] = what ? value_or_null(what->turned) : json(nullptr);
   out["finding"] = what ? json(name(judge(*what))) : json(nullptr);
   return out;
 }
@@ -99,6 +101,9 @@ json json_of(const contender_receipt& contender) {
           {"correct", value_or_null(contender.correct)},
           {"max_abs_error", value_or_null(contender.max_abs_error)},
           {"max_rel_error", value_or_null(contender.max_rel_error)},
+          {"atol", value_or_null(contender.absolute_tolerance)},
+          {"rtol", value_or_null(contender.relative_tolerance)},
+          {"compared", value_or_null(contender.compared)},
           {"correctness", contender.correctness},
           {"host_call", json_of(contender.host_call)},
           {"host_call_sync", json_of(contender.host_call_sync)},

@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "analyse/receipt_remarks.hpp"
 #include "analyse/text_layout.hpp"
+#include "analyse/text_rows.hpp"
 
 namespace opscope::analyse::detail {
 namespace {
@@ -24,11 +26,8 @@ struct column {
   std::function<std::string(const cell_receipt&, const contender_receipt&)> text;
 };
 
-/// Three digits or more.
 std::string microseconds(std::int64_t nanoseconds) {
-  const auto value = static_cast<double>(nanoseconds) / 1000;
-  if (value < 10) return fmt::format("{:.2f}", value);
-  return value < 100 ? fmt::format("{:.1f}", value) : count_text(std::llround(value));
+  return three_digits(static_cast<double>(nanoseconds) / 1000);
 }
 
 std::string microseconds(const measured<timing>& what) {
@@ -36,7 +35,7 @@ std::string microseconds(const measured<timing>& what) {
 }
 
 std::string ratio(const measured<interval>& what) {
-  return what ? fmt::format("{:.3f}", what->middle) : std::string(missing);
+  return what ? ratio_text(what->middle) : std::string(missing);
 }
 
 std::string percent(double share) { return fmt::format("{:.1f} %", share * 100); }
@@ -64,8 +63,7 @@ std::string share_of_copy(const cell_receipt&, const contender_receipt& c) {
 }
 
 std::string gigabytes(const cell_receipt&, const contender_receipt& c) {
-  return c.achieved ? count_text(std::llround(c.achieved->bytes_per_second / 1e9))
-                    : std::string(missing);
+  return c.achieved ? three_digits(c.achieved->bytes_per_second / 1e9) : std::string(missing);
 }
 
 std::vector<column> gpu_columns() {
@@ -90,7 +88,7 @@ std::vector<column> cpu_columns() {
           {"", "95% interval", 18,
            [](cell, contender c) {
              return c.host_ratio
-                        ? fmt::format("{:.3f} – {:.3f}", c.host_ratio->low, c.host_ratio->high)
+                        ? ratio_text(c.host_ratio->low) + " – " + ratio_text(c.host_ratio->high)
                         : std::string(missing);
            }},
           {"", "verdict", 16, verdict}};
@@ -100,12 +98,13 @@ constexpr std::string_view gpu_legend =
     "host: a call by the clock, untraced. launch: from the Python call until the\n"
     "launch returned, traced, less the collector's own cost. GPU: warm, by CUDA\n"
     "events. over baseline: median of the pairs' GPU times; the verdict needs an\n"
-    "interval without 1. DRAM: read and written by counters, warm (what L2 holds is\n"
-    "not read again). GB/s: ideal bytes over GPU time. record/events: CUPTI's kernel\n"
-    "record over CUDA events, which at small sizes time gaps between launches too.\n";
+    "interval without 1, and pairs that do not swing. DRAM: read and written by\n"
+    "counters, warm (what L2 holds is not read again). GB/s: ideal bytes over GPU\n"
+    "time. record/events: CUPTI's kernel record over CUDA events, which at small\n"
+    "sizes time gaps between launches too.\n";
 constexpr std::string_view cpu_legend =
     "host: a call by the clock. over baseline: median of the pairs; the verdict needs\n"
-    "an interval without 1.\n";
+    "an interval without 1, and pairs that do not swing.\n";
 
 }  // namespace
 
@@ -113,7 +112,7 @@ std::string contender_letter(std::uint32_t index) {
   return index < 26 ? std::string(1, static_cast<char>('A' + index)) : std::to_string(index);
 }
 
-std::string overview(const receipt& what) {
+std::string overview(const receipt& what, std::size_t width) {
   if (std::ranges::all_of(what.cells, [](const auto& cell) { return cell.skipped.has_value(); })) {
     return {};
   }
@@ -127,9 +126,9 @@ std::string overview(const receipt& what) {
   above.erase(above.find_last_not_of(' ') + 1);
   auto out = above + '\n' + titles + '\n';
   for (const auto& cell : what.cells) {
-    out += cell.label + (cell.backward ? ", forward and backward" : "");
-    out += cell.skipped ? " (skipped)\n" : "\n";
-    if (cell.skipped) continue;
+    const auto skipped = cell.skipped ? " (skipped: " + *cell.skipped + ')' : "";
+    out +=
+        wrapped(cell.label + (cell.backward ? ", forward and backward" : "") + skipped, width, 2);
     for (const auto& contender : cell.contenders) {
       out += pad_right(contender_letter(contender.index), letter_width);
       for (const auto& column : columns)
@@ -137,7 +136,39 @@ std::string overview(const receipt& what) {
       out += '\n';
     }
   }
-  return out + std::string(what.on_gpu ? gpu_legend : cpu_legend);
+  out += what.on_gpu ? gpu_legend : cpu_legend;
+  if (const auto results = agreement_text(what); !results.empty())
+    out += wrapped(results, width, 2);
+  return out + remarks(what, what.cells, shown::in_short, width);
 }
 
 }  // namespace opscope::analyse::detail
+
+namespace opscope::analyse {
+
+std::string to_markdown(const receipt& what) {
+  const auto columns = what.on_gpu ? detail::gpu_columns() : detail::cpu_columns();
+  text_rows out{{"input", "contender"}, {}, {false, false}};
+  for (const auto& column : columns) {
+    out.right.push_back(true);
+    out.titles.push_back(column.above + (column.above.empty() ? "" : " ") + column.title);
+  }
+  for (const auto& cell : what.cells) {
+    const auto label = cell.label + (cell.backward ? ", forward and backward" : "");
+    if (cell.skipped) {
+      auto& row = out.rows.emplace_back(out.titles.size());
+      row[0] = label;
+      row[1] = "skipped: " + *cell.skipped;
+      continue;
+    }
+    for (const auto& contender : cell.contenders) {
+      std::vector<std::string> row{label, contender.name};
+      for (const auto& column : columns) row.push_back(column.text(cell, contender));
+      out.rows.push_back(std::move(row));
+    }
+  }
+  return to_markdown(out) + '\n' +
+         std::string(what.on_gpu ? detail::gpu_legend : detail::cpu_legend);
+}
+
+}  // namespace opscope::analyse

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The receipt for a terminal: one block a size; contenders are columns, named by a letter; a
-// number's method stands at its row. Missing numbers are dashes, with the reasons below the block.
-// What matters most comes last, where a terminal stops: a line a size and contender.
+// The receipt for a terminal. In short: a line a size and contender, and one size's stages. In
+// full, first one block a size; contenders are columns, named by a letter; a number's method stands
+// at its row. Missing numbers are dashes, with the reasons below. What matters most comes last,
+// where a terminal stops.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <span>
 
 #include "analyse/receipt.hpp"
 #include "analyse/receipt_overview.hpp"
+#include "analyse/receipt_remarks.hpp"
+#include "analyse/receipt_stage_table.hpp"
 #include "analyse/text_layout.hpp"
 
 namespace opscope::analyse {
@@ -18,7 +22,7 @@ namespace {
 
 constexpr std::size_t label_width = 28;
 constexpr std::size_t column_width = 17;  ///< three contenders fit into 80 columns
-constexpr std::size_t stage_label_width = 8;
+constexpr std::size_t narrowest = 80;
 constexpr std::string_view missing = "–";
 
 std::string letter(std::uint32_t index) { return detail::contender_letter(index); }
@@ -30,26 +34,7 @@ std::string repeated(std::string_view text, std::size_t count) {
 }
 
 std::string gigabytes_text(double bytes_per_second) {
-  return count_text(std::llround(bytes_per_second / 1e9)) + " GB/s";
-}
-
-/// Breaks at blanks; lines after the first begin with `indent` blanks.
-std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
-  std::string out;
-  std::string line;
-  while (!text.empty()) {
-    const auto blank = std::min(text.find(' '), text.size());
-    const auto word = text.substr(0, blank);
-    text.remove_prefix(std::min(blank + 1, text.size()));
-    if (!line.empty() && display_width(line) + 1 + display_width(word) > width) {
-      out += line + '\n';
-      line = std::string(indent, ' ');
-    } else if (!line.empty()) {
-      line += ' ';
-    }
-    line += word;
-  }
-  return out + line + '\n';
+  return three_digits(bytes_per_second / 1e9) + " GB/s";
 }
 
 using cell_of = std::function<std::string(const contender_receipt&)>;
@@ -75,9 +60,10 @@ class block {
       if (first != 0) out_ += '\n';
       columns(first, std::min(first + size, count));
     }
-    stages();
-    links();
-    remarks();
+    if (const auto stages = detail::stage_table(what_, cell_, width_); !stages.empty()) {
+      out_ += '\n' + stages;
+    }
+    out_ += detail::remarks(what_, std::span(&cell_, 1), detail::shown::in_full, width_);
     return std::move(out_);
   }
 
@@ -99,11 +85,22 @@ class block {
     row(what_.on_gpu ? "verdict (by GPU time)" : "verdict (by host time)", [](const auto& c) {
       return c.verdict == "no difference shown" ? std::string("no difference") : c.verdict;
     });
+    errors();
     host();
     if (what_.on_gpu) {
       device();
       memory();
     }
+  }
+
+  void errors() {
+    if (!any([](const auto& c) { return c.compared.has_value(); })) return;
+    row("largest error, absolute",
+        [](const auto& c) { return detail::error_text(c.max_abs_error); });
+    row("  relative", [](const auto& c) { return detail::error_text(c.max_rel_error); });
+    row("  allowed (atol + rtol)", [](const auto& c) { return detail::tolerance_text(c); });
+    row("  elements compared",
+        [](const auto& c) { return c.compared ? count_text(*c.compared) : std::string(missing); });
   }
 
   void host() {
@@ -165,10 +162,10 @@ class block {
   void ratio(std::string_view label, measured<interval> contender_receipt::* which, bool judged) {
     if (!any([which](const auto& c) { return bool(c.*which); })) return;
     row(label, [which](const auto& c) {
-      return c.*which ? fmt::format("{:.3f} ×", (c.*which)->middle) : std::string(missing);
+      return c.*which ? ratio_text((c.*which)->middle) + " ×" : std::string(missing);
     });
     row("    95% interval", [which](const auto& c) {
-      return c.*which ? fmt::format("{:.3f} – {:.3f}", (c.*which)->low, (c.*which)->high)
+      return c.*which ? ratio_text((c.*which)->low) + " – " + ratio_text((c.*which)->high)
                       : std::string(missing);
     });
     if (!judged) return;
@@ -179,124 +176,8 @@ class block {
     });
   }
 
-  /// Medians and p95 in microseconds, a line each; and the median without the collector's own cost.
-  void stages() {
-    auto names = stage_names();
-    if (names.empty()) return;
-    const auto column = std::min<std::size_t>(9, (width_ - stage_label_width) / names.size());
-    out_ += "\nstages of a traced call, µs\n";
-    out_ += std::string(stage_label_width, ' ');
-    for (const auto name : names) out_ += pad_left(name, column);
-    out_ += '\n';
-    bool any_net = false;
-    for (const auto& contender : cell_.contenders) {
-      if (contender.stages.empty()) continue;
-      using maybe = std::optional<std::int64_t>;
-      stage_line(contender, names, column, "med",
-                 [](const stage_timing& s) { return maybe{s.raw.median}; });
-      stage_line(contender, names, column, "p95",
-                 [](const stage_timing& s) { return maybe{s.raw.p95}; });
-      if (std::ranges::none_of(contender.stages, &stage_timing::corrected_known)) continue;
-      any_net = true;
-      stage_line(contender, names, column, "net", [](const stage_timing& s) {
-        return s.corrected ? maybe{s.corrected->median} : std::nullopt;
-      });
-    }
-    if (any_net) out_ += "net: median less the collector's clock reads and stored events\n";
-  }
-
-  [[nodiscard]] std::vector<std::string_view> stage_names() const {
-    std::vector<std::string_view> names{"python", "dispatch", "launch", "between", "return",
-                                        "op",     "total",    "queue",  "kernel"};
-    std::erase_if(names, [&](std::string_view name) {
-      return std::ranges::none_of(cell_.contenders,
-                                  [&](const auto& c) { return stage_of(c, name) != nullptr; });
-    });
-    if (names.size() > 8) std::erase(names, "total");
-    return names;
-  }
-
-  template <typename Value>
-  void stage_line(const contender_receipt& contender, const std::vector<std::string_view>& names,
-                  std::size_t column, std::string_view label, const Value& value_of) {
-    out_ += pad_right(letter(contender.index) + ' ' + std::string(label), stage_label_width);
-    for (const auto name : names) {
-      const auto* stage = stage_of(contender, name);
-      const auto value = stage == nullptr ? std::nullopt : value_of(*stage);
-      out_ += pad_left(value ? microseconds(*value) : std::string(missing), column);
-    }
-    out_ += '\n';
-  }
-
-  void links() {
-    chain sum;
-    for (const auto& contender : cell_.contenders) {
-      sum.calls += contender.links.calls;
-      sum.launches += contender.links.launches;
-      sum.kernels += contender.links.kernels;
-      sum.gpu_activities += contender.links.gpu_activities;
-      sum.unlinked += contender.links.unlinked;
-      sum.out_of_order += contender.links.out_of_order;
-      sum.sums_broken += contender.links.sums_broken;
-    }
-    if (sum.calls == 0) return;
-    auto text = fmt::format("links: {} calls", count_text(static_cast<std::int64_t>(sum.calls)));
-    if (what_.on_gpu) {
-      text += fmt::format(" → {} launches → {} kernels, {} other; {} unlinked", sum.launches,
-                          sum.kernels, sum.gpu_activities - sum.kernels, sum.unlinked);
-    }
-    text += fmt::format(", {} out of order", sum.out_of_order);
-    if (sum.sums_broken != 0) text += fmt::format(", {} do not sum", sum.sums_broken);
-    out_ += wrapped(text, width_, 2);
-  }
-
-  /// Why something is wrong or missing, each reason once with the contenders that it is about.
-  void remarks() {
-    std::vector<std::pair<std::string, std::string>> reasons;
-    const auto add = [&](const contender_receipt& c, const std::string& reason) {
-      if (reason.empty()) return;
-      auto at = std::ranges::find(reasons, reason, &std::pair<std::string, std::string>::first);
-      if (at == reasons.end()) at = reasons.insert(reasons.end(), {reason, ""});
-      at->second += (at->second.empty() ? "" : ", ") + letter(c.index);
-    };
-    for (const auto& c : cell_.contenders) {
-      if (c.verdict == "wrong" || c.verdict == "skipped" || c.verdict == "not measured") {
-        add(c, c.verdict + (c.reasons.empty() ? "" : ": " + c.reasons.front()));
-      }
-      if (c.verdict == "skipped") continue;
-      add(c, why_text("stages", c.stages_why));
-      if (!what_.on_gpu) continue;
-      add(c, why_text("graph", c.graph_replay));
-      add(c, why_text("kernel", c.kernel_record));
-      add(c, why_text("DRAM bytes, warm", c.warm));
-      add(c, why_text("DRAM bytes, cold", c.cold));
-    }
-    for (const auto& [reason, who] : reasons) {
-      out_ += wrapped(fmt::format("{}: {}", who, reason), width_, 3);
-    }
-  }
-
-  template <typename Value>
-  static std::string why_text(std::string_view what, const measured<Value>& number) {
-    return number ? "" : why_text(what, number.why);
-  }
-
-  static std::string why_text(std::string_view what, const std::string& why) {
-    return why.empty() ? "" : fmt::format("{} not measured: {}", what, why);
-  }
-
   static std::string time_text(const measured<timing>& what) {
     return what ? duration_text(what->median) : std::string(missing);
-  }
-
-  static std::string microseconds(std::int64_t nanoseconds) {
-    const auto value = static_cast<double>(nanoseconds) / 1000;
-    return value < 1000 ? fmt::format("{:.2f}", value) : fmt::format("{:.0f}", value);
-  }
-
-  static const stage_timing* stage_of(const contender_receipt& contender, std::string_view name) {
-    const auto at = std::ranges::find(contender.stages, name, &stage_timing::name);
-    return at == contender.stages.end() ? nullptr : &*at;
   }
 
   [[nodiscard]] bool any(const predicate& holds) const {
@@ -340,21 +221,44 @@ std::string heading(const receipt& what, std::size_t width) {
   return out;
 }
 
+std::string in_short(const receipt& what, std::size_t width) {
+  const auto brief = detail::overview(what, width);
+  if (brief.empty()) return {};
+  const std::string title = "── in short ";
+  return '\n' + title + repeated("─", width - display_width(title)) + '\n' + brief;
+}
+
+std::string notes(const receipt& what, std::size_t width) {
+  std::string out;
+  for (const auto& note : what.notes) out += wrapped("note: " + note, width, 6);
+  const auto dropped = what.ledger.total(outcome::dropped);
+  if (dropped != 0) out += fmt::format("note: {} records were dropped\n", dropped);
+  return out.empty() ? out : '\n' + out;
+}
+
 }  // namespace
 
+std::string to_brief(const receipt& what, unsigned width) {
+  const auto columns = std::max<std::size_t>(width, narrowest);
+  auto out = heading(what, columns) + in_short(what, columns);
+  std::vector<const cell_receipt*> measured;
+  for (const auto& cell : what.cells) {
+    if (!cell.skipped) measured.push_back(&cell);
+  }
+  if (!measured.empty()) {
+    const auto& middle = *measured[measured.size() / 2];
+    if (const auto stages = detail::stage_table(what, middle, columns); !stages.empty()) {
+      out += '\n' + middle.label + ": " + stages;
+    }
+  }
+  return out + notes(what, columns);
+}
+
 std::string to_table(const receipt& what, unsigned width) {
-  const auto columns = std::max<std::size_t>(width, 80);
+  const auto columns = std::max<std::size_t>(width, narrowest);
   auto out = heading(what, columns);
   for (const auto& cell : what.cells) out += '\n' + block(what, cell, columns).text();
-  if (const auto brief = detail::overview(what); !brief.empty()) {
-    const std::string title = "── in short ";
-    out += '\n' + title + repeated("─", columns - display_width(title)) + '\n' + brief;
-  }
-  std::string notes;
-  for (const auto& note : what.notes) notes += wrapped("note: " + note, columns, 6);
-  const auto dropped = what.ledger.total(outcome::dropped);
-  if (dropped != 0) notes += fmt::format("note: {} records were dropped\n", dropped);
-  return notes.empty() ? out : out + '\n' + notes;
+  return out + in_short(what, columns) + notes(what, columns);
 }
 
 }  // namespace opscope::analyse

@@ -13,6 +13,8 @@
 namespace opscope::analyse {
 namespace {
 
+constexpr std::size_t fewest_in_quarter = 8;  ///< fewer draw an interval that is too narrow
+
 class generator {
  public:
   /// A value in [0, bound) by multiplying the upper half; `bound` is far below 2^32.
@@ -53,6 +55,31 @@ interval around(double middle, std::uint64_t count, std::vector<double> statisti
   return {.middle = middle, .low = at(0.025), .high = at(0.975), .count = count};
 }
 
+/// Median of `values` with its bootstrap interval.
+interval median_interval(std::span<const double> values) {
+  generator random;
+  std::vector<double> drawn(values.size());
+  std::vector<double> medians(resamples);
+  for (auto& value : medians) {
+    draw(values, drawn, random);
+    value = median_in_place(drawn);
+  }
+  drawn.assign(values.begin(), values.end());
+  return around(median_in_place(drawn), values.size(), std::move(medians));
+}
+
+/// Middle of the first quarter in time that is slower where the whole is faster, or the reverse.
+std::optional<double> opposite_quarter(std::span<const double> ratios, finding whole) {
+  const auto size = ratios.size() / 4;
+  const bool faster = whole == finding::faster;
+  if (size < fewest_in_quarter || (!faster && whole != finding::slower)) return std::nullopt;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const auto part = median_interval(ratios.subspan(i * size, size));
+    if (faster ? part.low > 1 : part.high < 1) return part.middle;
+  }
+  return std::nullopt;
+}
+
 std::vector<double> as_doubles(std::span<const std::int64_t> values) {
   std::vector<double> out(values.size());
   std::ranges::transform(values, out.begin(), [](auto v) { return static_cast<double>(v); });
@@ -86,15 +113,11 @@ std::optional<interval> ratio_of_pairs(std::span<const std::int64_t> candidate,
     ratios.push_back(static_cast<double>(candidate[i]) / static_cast<double>(baseline[i]));
   }
   if (ratios.size() < fewest_for_verdict) return std::nullopt;
-  generator random;
-  std::vector<double> drawn(ratios.size());
-  std::vector<double> medians(resamples);
-  for (auto& value : medians) {
-    draw(ratios, drawn, random);
-    value = median_in_place(drawn);
-  }
-  const auto count = ratios.size();
-  return around(median_in_place(ratios), count, std::move(medians));
+  auto out = median_interval(ratios);
+  out.swung = static_cast<std::uint64_t>(std::ranges::count_if(
+      ratios, [&](double ratio) { return ratio > 2 * out.middle || 2 * ratio < out.middle; }));
+  out.turned = opposite_quarter(ratios, judge(out));
+  return out;
 }
 
 std::optional<interval> ratio_of_medians(std::span<const std::int64_t> numerator,
@@ -117,6 +140,7 @@ std::optional<interval> ratio_of_medians(std::span<const std::int64_t> numerator
 }
 
 finding judge(const interval& ratio) noexcept {
+  if (ratio.turned || (ratio.swung > 1 && ratio.swung * 20 > ratio.count)) return finding::unstable;
   if (ratio.high < 1) return finding::faster;
   if (ratio.low > 1) return finding::slower;
   return finding::no_difference;
@@ -128,6 +152,8 @@ std::string_view name(finding what) noexcept {
       return "faster";
     case finding::slower:
       return "slower";
+    case finding::unstable:
+      return "unstable";
     case finding::no_difference:
       break;
   }

@@ -30,6 +30,9 @@ struct interval {
   double low = 1;
   double high = 1;
   std::uint64_t count = 0;  ///< pairs, or the smaller of two independent samples
+  std::uint64_t swung = 0;  ///< pairs whose ratio is over twice the middle, or under half of it
+  /// Middle of a quarter of the run that shows the opposite of the whole.
+  std::optional<double> turned = std::nullopt;
   bool operator==(const interval&) const = default;
 };
 
@@ -41,6 +44,7 @@ inline constexpr std::uint64_t bootstrap_seed =
 /// Median of the pairwise ratios `candidate[i] / baseline[i]` and its 95% percentile-bootstrap
 /// interval (pairs drawn with replacement). Pairs with a baseline that is not positive are left
 /// out.
+/// @param candidate in the order of measurement, as `baseline`: a quarter is one in time.
 /// @return nothing for fewer than three pairs.
 [[nodiscard]] std::optional<interval> ratio_of_pairs(std::span<const std::int64_t> candidate,
                                                      std::span<const std::int64_t> baseline);
@@ -51,12 +55,14 @@ inline constexpr std::uint64_t bootstrap_seed =
                                                        std::span<const std::int64_t> denominator);
 
 /// What an interval of candidate time over baseline time shows.
-enum class finding : std::uint8_t { faster, slower, no_difference };
+enum class finding : std::uint8_t { faster, slower, no_difference, unstable };
 
-/// Faster or slower only when the interval excludes 1.
+/// Unstable when more than one pair in twenty swung (a single one never counts), or a quarter of
+/// the run shows the opposite of the whole: the interval takes the pairs for draws of one quantity,
+/// and then they are none. Otherwise faster or slower only when the interval excludes 1.
 [[nodiscard]] finding judge(const interval& ratio) noexcept;
 
-/// "faster", "slower", "no difference shown".
+/// "faster", "slower", "no difference shown", "unstable".
 [[nodiscard]] std::string_view name(finding what) noexcept;
 
 }  // namespace opscope::analyse

@@ -82,6 +82,7 @@ summary summarise(const capture::capture& source, const summary_options& options
   out.full = options.full;
   out.ledger = correlate::link(source, *sink);
   sink->fill(out);
+  detail::add_notes(detail::gpu_presence_of(source), out);
   const auto by = column_of(out, options.sort.empty() ? default_sort(options.by) : options.sort);
   std::ranges::sort(out.rows, [by](const auto& a, const auto& b) {
     if (goes_first(a[by], b[by])) return true;

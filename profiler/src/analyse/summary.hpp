@@ -53,6 +53,7 @@ struct summary {
   std::vector<summary_column> columns;  ///< the first is `name`
   std::vector<std::vector<summary_value>> rows;
   std::uint64_t rows_left_out = 0;  ///< by `top`
+  std::vector<std::string> notes;   ///< what the numbers are of, and why some are missing
   opscope::ledger ledger;           ///< of the linked capture
 };
 
@@ -60,13 +61,15 @@ struct summary {
 /// @throws opscope::error for an unknown `by` or `sort`, naming those there are.
 [[nodiscard]] summary summarise(const capture::capture& source, const summary_options& options);
 
-/// {"schema": "opscope.summary/1", "by": ..., "rows": [{...}]}; what was not measured is null.
+/// {"schema": "opscope.summary/1", "by": ..., "rows": [{...}], "notes": [...]}; what was not
+/// measured is null.
 [[nodiscard]] std::string to_json(const summary& table);
 
-/// An aligned table of at most `width` columns (unless `full`); names are shortened in the middle.
+/// An aligned table of at most `width` columns (unless `full`), the notes below it; names are
+/// shortened, those of kernels so that they still differ.
 [[nodiscard]] std::string to_table(const summary& table, unsigned width = 80);
 
-/// RFC 4180, raw units, a header line; a stage becomes three columns.
+/// RFC 4180 with line feeds, raw units, a header line; a stage becomes three columns.
 [[nodiscard]] std::string to_csv(const summary& table);
 
 [[nodiscard]] std::string to_markdown(const summary& table);

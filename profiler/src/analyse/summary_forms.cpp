@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analyse/kernel_name.hpp"
 #include "analyse/summary.hpp"
 #include "analyse/text_layout.hpp"
+#include "analyse/text_rows.hpp"
 
 namespace opscope::analyse {
 namespace {
@@ -58,7 +60,7 @@ std::string on_one_line(std::string text) {
 }
 
 std::string cell_text(const summary_value& value, unit what, stage_form form) {
-  return std::visit(overloaded{[](std::monostate) { return std::string("-"); },
+  return std::visit(overloaded{[](std::monostate) { return std::string("–"); },
                                [&](const stage_summary& stage) { return stage_text(stage, form); },
                                [&](std::int64_t number) { return number_text(number, what); },
                                [](const std::string& text) { return on_one_line(text); }},
@@ -97,34 +99,31 @@ text_table as_text(const summary& table, stage_form form) {
   return out;
 }
 
-std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string out = "\"";
-  for (const char byte : text) {
-    if (byte == '"') out += '"';
-    out += byte;
-  }
-  return out + '"';
+/// Names are shortened for the width that they get.
+std::string kernel_table(text_table& plain, std::size_t width) {
+  std::vector<std::string> names;
+  for (const auto& row : plain.rows) names.push_back(row[0]);
+  const auto whole = kernel_labels(names, 0);
+  for (std::size_t i = 0; i < whole.size(); ++i) plain.rows[i][0] = whole[i];
+  constexpr std::size_t least = 36;  // a functor's name, and what is left of its template's
+  return render_table(
+      plain.columns, plain.rows, width,
+      [&names](const auto&, std::size_t to) { return kernel_labels(names, to); }, least);
 }
 
-std::string csv_value(const summary_value& value, unit what) {
-  return std::visit(
-      overloaded{[&](std::monostate) { return std::string(what == unit::stage ? ",," : ""); },
-                 [](const stage_summary& s) {
-                   return std::to_string(s.median) + ',' + std::to_string(s.p95) + ',' +
-                          std::to_string(s.count);
-                 },
-                 [](std::int64_t number) { return std::to_string(number); },
-                 [](const std::string& text) { return csv_field(text); }},
-      value);
-}
-
-std::string markdown_cell(std::string text) {
-  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) {
-    text.insert(at, "\\");
+/// A value's fields of a CSV row: one, or three of a stage.
+void add_fields(std::vector<std::string>& row, const summary_value& value, unit what) {
+  if (what == unit::stage) {
+    const auto* stage = std::get_if<stage_summary>(&value);
+    row.push_back(stage == nullptr ? "" : std::to_string(stage->median));
+    row.push_back(stage == nullptr ? "" : std::to_string(stage->p95));
+    row.push_back(stage == nullptr ? "" : std::to_string(stage->count));
+  } else if (const auto* number = std::get_if<std::int64_t>(&value)) {
+    row.push_back(std::to_string(*number));
+  } else {
+    const auto* text = std::get_if<std::string>(&value);
+    row.push_back(text == nullptr ? "" : *text);
   }
-  std::ranges::replace(text, '\n', ' ');
-  return text;
 }
 
 }  // namespace
@@ -138,60 +137,58 @@ std::string to_json(const summary& table) {
     }
     rows.push_back(std::move(object));
   }
-  json out{{"schema", "opscope.summary/1"},
-           {"by", table.by},
-           {"rows", std::move(rows)},
-           {"rows_left_out", table.rows_left_out},
-           {"ledger", json::parse(to_json(table.ledger))}};
+  json out{{"schema", "opscope.summary/1"}, {"by", table.by},
+           {"rows", std::move(rows)},       {"rows_left_out", table.rows_left_out},
+           {"notes", table.notes},          {"ledger", json::parse(to_json(table.ledger))}};
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 std::string to_table(const summary& table, unsigned width) {
-  if (table.rows.empty()) return "no rows by " + table.by + ": nothing of it was recorded\n";
-  const auto plain = as_text(table, table.full ? stage_form::with_p95 : stage_form::bare);
-  auto out = render_table(plain.columns, plain.rows, table.full ? 0 : width);
-  if (table.by == "boundary" && !table.full) out += "stages: medians in µs\n";
+  std::string notes;
+  for (const auto& note : table.notes) notes += wrapped(note, width, 2);
+  if (table.rows.empty()) {
+    return "no rows by " + table.by + ": nothing of it was recorded\n" + notes;
+  }
+  auto plain = as_text(table, table.full ? stage_form::with_p95 : stage_form::bare);
+  std::string out;
+  if (table.by == "kernel" && !table.full) {
+    out = kernel_table(plain, width);
+  } else {
+    out = render_table(plain.columns, plain.rows, table.full ? 0 : width);
+  }
   if (table.rows_left_out != 0) {
     out += count_text(static_cast<std::int64_t>(table.rows_left_out)) +
            (table.rows_left_out == 1 ? " more row\n" : " more rows\n");
   }
-  return out;
+  return out + notes;
 }
 
 std::string to_csv(const summary& table) {
-  std::string out;
+  text_rows out;
   for (const auto& column : table.columns) {
-    if (!out.empty()) out += ',';
-    if (column.what == unit::stage) {
-      out += column.key + "_median," + column.key + "_p95," + column.key + "_count";
-    } else {
-      out += column.key;
+    if (column.what != unit::stage) {
+      out.titles.push_back(column.key);
+      continue;
     }
+    for (const auto* part : {"_median", "_p95", "_count"}) out.titles.push_back(column.key + part);
   }
-  out += "\r\n";
   for (const auto& row : table.rows) {
+    auto& fields = out.rows.emplace_back();
     for (std::size_t c = 0; c < row.size(); ++c) {
-      if (c != 0) out += ',';
-      out += csv_value(row[c], table.columns[c].what);
+      add_fields(fields, row[c], table.columns[c].what);
     }
-    out += "\r\n";
   }
-  return out;
+  return to_csv(out);
 }
 
 std::string to_markdown(const summary& table) {
-  const auto plain = as_text(table, stage_form::with_unit);
-  std::string out = "|";
-  for (const auto& column : plain.columns) out += ' ' + column.title + " |";
-  out += "\n|";
-  for (const auto& column : plain.columns) out += column.right ? " ---: |" : " --- |";
-  out += '\n';
-  for (const auto& row : plain.rows) {
-    out += '|';
-    for (const auto& cell : row) out += ' ' + markdown_cell(cell) + " |";
-    out += '\n';
+  auto plain = as_text(table, stage_form::with_unit);
+  text_rows out{{}, std::move(plain.rows), {}};
+  for (const auto& column : plain.columns) {
+    out.titles.push_back(column.title);
+    out.right.push_back(column.right);
   }
-  return out;
+  return to_markdown(out);
 }
 
 }  // namespace opscope::analyse

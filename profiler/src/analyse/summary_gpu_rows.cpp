@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Groupings of single events: kernels, API calls, streams, categories, threads.
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
@@ -33,6 +34,9 @@ class kernel_rows final : public summary_sink {
   void fill(summary& out) override {
     out.columns = {{"name", "kernel", text}, {"count", "count", count}};
     append(out.columns, duration_columns());
+    const bool counted = std::ranges::any_of(
+        groups_, [](const auto& entry) { return entry.second.dram.count != 0; });
+    std::ranges::find(out.columns, "p95_ns", &summary_column::key)->shown = !counted;  // for room
     append(out.columns, dram_columns());
     out.columns.push_back({"method", "method", text, false});
     for (auto& [name, group] : groups_) {
@@ -52,6 +56,23 @@ class kernel_rows final : public summary_sink {
   };
   const capture::capture& source_;
   std::unordered_map<string_id, row_group> groups_;
+};
+
+/// The time that events cover on their tracks: what nests in another or crosses it adds only what
+/// stands out. Events come by start.
+class covered_time {
+ public:
+  template <typename Row>
+  void add(std::uint64_t track, const Row& row) {
+    auto& until = until_.try_emplace(track, timestamp::min()).first->second;
+    total_ += std::max(row.end - std::max(row.start, until), std::chrono::nanoseconds{});
+    until = std::max(until, row.end);
+  }
+  [[nodiscard]] std::int64_t total() const noexcept { return total_.count(); }
+
+ private:
+  std::unordered_map<std::uint64_t, timestamp> until_;
+  std::chrono::nanoseconds total_{};
 };
 
 /// Rows of a name and the durations of its events.
@@ -116,30 +137,70 @@ class stream_rows final : public timed_rows {
   }
 };
 
-class category_rows final : public timed_rows {
+/// Frames nest in frames, and ops in ops: a category's time is what its events cover.
+class category_rows final : public summary_sink {
  public:
-  category_rows() : timed_rows("category", "") {}
-
-  void on(const python_frame& row) override { add(category(python_frame::kind), row); }
-  void on(const op& row, const crossing*, const op_link&) override { add(category(op::kind), row); }
-  void on(const range& row) override { add(category(range::kind), row); }
+  void on(const python_frame& row) override { add(category(row.kind), of(row.thread), row); }
+  void on(const op& row, const crossing*, const op_link&) override {
+    add(category(row.kind), of(row.thread), row);
+  }
+  void on(const range& row) override {
+    const bool process_wide = (row.flags & range::process_wide) != 0;
+    add(category(row.kind), process_wide ? whole_process : of(row.thread), row);
+  }
   void on(const api_call& row, const op_link&, bool outermost) override {
-    if (outermost) add(category(row), row);
+    if (outermost) add(category(row), of(row.thread), row);
   }
   void on(const kernel& row, const gpu_link&) override {
-    if (!own(row)) add(category(kernel::kind), row);
+    if (!own(row)) add_gpu(row);
   }
-  void on(const memory_copy& row, const gpu_link&) override {
-    add(category(memory_copy::kind), row);
+  void on(const memory_copy& row, const gpu_link&) override { add_gpu(row); }
+  void on(const memory_set& row, const gpu_link&) override { add_gpu(row); }
+  void on(const synchronization& row) override { add(category(row.kind), row.stream, row); }
+  void on(const overhead& row) override { add(category(row.kind), of(row.thread), row); }
+
+  void fill(summary& out) override {
+    out.columns = {{"name", "category", text},           {"count", "events", count},
+                   {"total_ns", "time", nanoseconds},    {"median_ns", "median", nanoseconds},
+                   {"p95_ns", "p95", nanoseconds},       {"min_ns", "min", nanoseconds, false},
+                   {"max_ns", "max", nanoseconds, false}};
+    for (auto& [name, group] : groups_) {
+      const auto all = group.times.statistics();
+      out.rows.push_back({std::string(name), number(group.times.values.size()),
+                          group.covered.total(), all[2], all[3], all[4], all[5]});
+    }
+    out.notes.emplace_back(
+        "time: that events cover, once a thread or stream however deep they nest; median and p95: "
+        "of single events, with what nests in them");
   }
-  void on(const memory_set& row, const gpu_link&) override { add(category(memory_set::kind), row); }
-  void on(const synchronization& row) override { add(category(synchronization::kind), row); }
-  void on(const overhead& row) override { add(category(overhead::kind), row); }
+
+ private:
+  static constexpr std::uint64_t whole_process = ~0ULL;
+  struct row_group {
+    durations times;
+    covered_time covered;
+  };
+
+  static std::uint64_t of(thread_id thread) noexcept { return static_cast<std::uint64_t>(thread); }
+
+  template <typename Row>
+  void add_gpu(const Row& row) {
+    add(category(row.kind), (std::uint64_t{row.device} << 32U) | row.stream, row);
+  }
+  template <typename Row>
+  void add(std::string_view name, std::uint64_t track, const Row& row) {
+    auto& group = groups_[name];
+    group.times.add(row.end - row.start);
+    group.covered.add(track, row);
+  }
+
+  std::map<std::string_view, row_group> groups_;  // category() gives literals
 };
 
 class thread_rows final : public summary_sink {
  public:
-  explicit thread_rows(const capture::capture& source) : source_(source) {
+  explicit thread_rows(const capture::capture& source)
+      : source_(source), gpu_(gpu_presence_of(source)) {
     auto rows = source.rows<thread_info>();
     while (const auto* row = rows.next()) names_.insert_or_assign(row->thread, row->name);
   }
@@ -170,8 +231,8 @@ class thread_rows final : public summary_sink {
       const auto name = named == names_.end() ? std::string_view{} : source_.text(named->second);
       out.rows.push_back({name.empty() ? "thread " + number_text : std::string(name), number_text,
                           number(group.frames), number(group.ops.values.size()), group.ops.total(),
-                          number(group.launches), number(group.calls.values.size()),
-                          group.calls.total()});
+                          number(gpu_, group.launches), number(gpu_, group.calls.values.size()),
+                          present(gpu_.recorded, group.calls.total())});
     }
   }
 
@@ -183,6 +244,7 @@ class thread_rows final : public summary_sink {
     std::uint64_t frames = 0;
   };
   const capture::capture& source_;
+  gpu_presence gpu_;
   std::unordered_map<thread_id, string_id> names_;
   std::map<thread_id, row_group> groups_;
 };

@@ -22,7 +22,7 @@ using group_key = std::pair<string_id, string_id>;  ///< name, input shapes
 class op_rows final : public summary_sink {
  public:
   op_rows(const capture::capture& source, const summary_options& options)
-      : source_(source), by_shape_(options.group_by_shape) {}
+      : source_(source), gpu_(gpu_presence_of(source)), by_shape_(options.group_by_shape) {}
 
   void on(const op& row, const crossing* outermost, const op_link& link) override {
     const group_key key{row.name, by_shape_ ? row.input_dims : string_id{}};
@@ -54,14 +54,15 @@ class op_rows final : public summary_sink {
     out.columns = {{"name", "op", text},
                    {"input_shapes", "input shapes", text, by_shape_},
                    {"calls", "calls", count},
-                   {"self_host_ns", "self host", nanoseconds},
                    {"total_host_ns", "host", nanoseconds},
-                   {"self_device_ns", "self GPU", nanoseconds},
                    {"total_device_ns", "GPU", nanoseconds},
                    {"kernels", "kernels", count}};
     append(out.columns, dram_columns());
-    out.columns.push_back({"ideal_bytes", "ideal bytes", bytes, false});
-    out.columns.push_back({"method", "method", text, false});
+    append<summary_column>(out.columns, {{"self_host_ns", "self host", nanoseconds},
+                                         {"self_device_ns", "self GPU", nanoseconds},
+                                         {"ideal_bytes", "ideal bytes", bytes, false},
+                                         {"ideal_method", "ideal method", text, false},
+                                         {"method", "method", text, false}});
     for (const auto& [key, group] : groups_) out.rows.push_back(row_of(key, group));
   }
 
@@ -90,13 +91,14 @@ class op_rows final : public summary_sink {
     std::vector<summary_value> row{std::string(source_.text(key.first)),
                                    present(group.one_shape && !shapes.empty(), shapes),
                                    number(group.calls),
-                                   group.self_host,
                                    group.total_host,
-                                   present(group.on_gpu, group.self_device),
                                    present(group.on_gpu, group.total_device),
-                                   number(group.kernels)};
+                                   number(gpu_, group.kernels)};
     append(row, group.dram.values(source_));
+    row.emplace_back(group.self_host);
+    row.push_back(present(group.on_gpu, group.self_device));
     row.push_back(present(group.has_ideal, group.ideal));
+    row.push_back(present(group.has_ideal, std::string_view{"ideal"}));
     row.push_back(present(group.on_gpu, std::string_view{"cupti-record"}));
     return row;
   }
@@ -124,6 +126,7 @@ class op_rows final : public summary_sink {
   }
 
   const capture::capture& source_;
+  gpu_presence gpu_;
   bool by_shape_;
   std::map<group_key, row_group> groups_;  // a map: groups stay where they are
   std::unordered_map<span_id, known_op> ops_;
@@ -175,6 +178,9 @@ class boundary_rows final : public summary_sink {
       for (auto& times : group.stages) row.push_back(summary_of(times));
       out.rows.push_back(std::move(row));
     }
+    out.notes.emplace_back(
+        "stages: medians (µs where no unit stands); those of a call sum to its time, the medians "
+        "need not sum to the median time");
   }
 
  private:

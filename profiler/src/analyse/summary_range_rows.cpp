@@ -19,7 +19,7 @@ using correlate::op_link;
 class range_rows final : public summary_sink {
  public:
   range_rows(const capture::capture& source, bool steps_only)
-      : source_(source), steps_only_(steps_only) {}
+      : source_(source), gpu_(gpu_presence_of(source)), steps_only_(steps_only) {}
 
   void on(const range& row) override {
     if ((row.flags & range::mark) != 0) return;
@@ -75,7 +75,7 @@ class range_rows final : public summary_sink {
       out.rows.push_back({std::string(source_.text(key.first)),
                           std::string(source_.text(key.second)), number(group.host.values.size()),
                           host[0], host[2], host[3], present(group.on_gpu, group.projected),
-                          number(group.kernels),
+                          number(gpu_, group.kernels),
                           present(group.on_gpu, std::string_view{"cupti-record"})});
     }
   }
@@ -110,6 +110,7 @@ class range_rows final : public summary_sink {
   }
 
   const capture::capture& source_;
+  gpu_presence gpu_;
   bool steps_only_;
   std::vector<instance> instances_;
   std::vector<std::size_t> process_wide_;

@@ -34,6 +34,17 @@ class summary_sink : public correlate::linked_sink {
 [[nodiscard]] std::unique_ptr<summary_sink> make_range_rows(const capture::capture& source,
                                                             bool steps_only);
 
+/// Whether a session recorded the GPU; if not, counts of its work are missing, not 0.
+struct gpu_presence {
+  bool recorded = false;
+  std::string why;  ///< it did not
+};
+
+[[nodiscard]] gpu_presence gpu_presence_of(const capture::capture& source);
+
+/// What a reader must know of `table`: notes of its own are there already.
+void add_notes(const gpu_presence& gpu, summary& table);
+
 /// Durations of a group, kept whole so that percentiles are exact.
 struct durations {
   std::vector<std::int64_t> values;
@@ -47,15 +58,17 @@ struct durations {
 /// Columns that go with durations::statistics().
 [[nodiscard]] std::vector<summary_column> duration_columns();
 
-/// DRAM bytes by hardware counters of a group.
+/// DRAM bytes by hardware counters of a group, summed over its counted calls.
 struct counted_bytes {
   double read = 0;
   double write = 0;
   string_id method{};
   std::uint64_t count = 0;
+  std::uint64_t fewest_apart = ~0ULL;  ///< of the counted calls' `calls_apart`
+  std::uint64_t most_apart = 0;
 
-  void add(const counter_range* counters) noexcept;
-  /// read, write, method.
+  void add(const correlate::counted* counters);
+  /// read, write, how many were counted, method, executions.
   [[nodiscard]] std::vector<summary_value> values(const capture::capture& source) const;
 };
 
@@ -63,6 +76,11 @@ struct counted_bytes {
 [[nodiscard]] std::vector<summary_column> dram_columns();
 
 [[nodiscard]] summary_value number(std::uint64_t value);
+
+/// A count of GPU work, where that was recorded.
+[[nodiscard]] inline summary_value number(const gpu_presence& gpu, std::uint64_t value) {
+  return gpu.recorded ? number(value) : summary_value{};
+}
 
 /// The value where it was measured, else nothing.
 [[nodiscard]] summary_value present(bool known, std::int64_t value);

@@ -26,30 +26,36 @@ std::vector<summary_value> durations::statistics() {
 }
 
 std::vector<summary_column> duration_columns() {
-  return {{"total_ns", "total", nanoseconds},    {"mean_ns", "mean", nanoseconds},
+  return {{"total_ns", "total", nanoseconds},    {"mean_ns", "mean", nanoseconds, false},
           {"median_ns", "median", nanoseconds},  {"p95_ns", "p95", nanoseconds},
           {"min_ns", "min", nanoseconds, false}, {"max_ns", "max", nanoseconds, false}};
 }
 
-void counted_bytes::add(const counter_range* counters) noexcept {
+void counted_bytes::add(const correlate::counted* counters) {
   if (counters == nullptr) return;
-  if (std::isnan(counters->dram_read_bytes) || std::isnan(counters->dram_write_bytes)) return;
-  read += counters->dram_read_bytes;
-  write += counters->dram_write_bytes;
-  method = counters->method;
+  const auto& values = counters->values;
+  if (std::isnan(values.dram_read_bytes) || std::isnan(values.dram_write_bytes)) return;
+  read += values.dram_read_bytes;
+  write += values.dram_write_bytes;
+  method = values.method;
   ++count;
+  fewest_apart = std::min(fewest_apart, counters->calls_apart);
+  most_apart = std::max(most_apart, counters->calls_apart);
 }
 
 std::vector<summary_value> counted_bytes::values(const capture::capture& source) const {
-  if (count == 0) return std::vector<summary_value>(3);
-  return {std::int64_t{std::llround(read)}, std::int64_t{std::llround(write)},
-          std::string(source.text(method))};
+  if (count == 0) return std::vector<summary_value>(5);
+  const auto apart = correlate::provenance(fewest_apart, most_apart);
+  return {std::int64_t{std::llround(read)}, std::int64_t{std::llround(write)}, number(count),
+          std::string(source.text(method)), apart.empty() ? "the calls themselves" : apart};
 }
 
 std::vector<summary_column> dram_columns() {
   return {{"dram_read_bytes", "DRAM read", bytes},
           {"dram_write_bytes", "written", bytes},
-          {"dram_method", "DRAM method", text, false}};
+          {"dram_count", "counted", count, false},
+          {"dram_method", "DRAM method", text, false},
+          {"dram_of", "DRAM of", text, false}};
 }
 
 summary_value number(std::uint64_t value) { return static_cast<std::int64_t>(value); }

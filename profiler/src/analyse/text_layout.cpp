@@ -11,7 +11,6 @@
 namespace opscope::analyse {
 namespace {
 
-constexpr std::size_t narrowest_name = 12;
 constexpr std::string_view ellipsis = "…";
 
 bool continues(char byte) noexcept { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
@@ -27,13 +26,6 @@ std::size_t byte_at(std::string_view text, std::size_t count) noexcept {
   return at;
 }
 
-/// Three significant digits, whole numbers from 100 on.
-std::string three_digits(double value) {
-  if (value < 9.995) return fmt::format("{:.2f}", value);
-  if (value < 99.95) return fmt::format("{:.1f}", value);
-  return fmt::format("{:.0f}", value);
-}
-
 /// Widths of the columns that a table shows.
 struct fitted_columns {
   std::vector<std::size_t> widths;
@@ -46,7 +38,8 @@ struct fitted_columns {
 
 /// Too wide a table gets a shorter first column, then smaller gaps, then fewer columns.
 fitted_columns fit(const std::vector<text_column>& columns,
-                   const std::vector<std::vector<std::string>>& rows, std::size_t width) {
+                   const std::vector<std::vector<std::string>>& rows, std::size_t width,
+                   std::size_t narrowest) {
   fitted_columns out;
   for (std::size_t c = 0; c < columns.size(); ++c) {
     auto widest = display_width(columns[c].title);
@@ -54,7 +47,7 @@ fitted_columns fit(const std::vector<text_column>& columns,
     out.widths.push_back(widest);
   }
   if (width == 0) return out;
-  const auto least = std::min(out.widths[0], narrowest_name);
+  const auto least = std::min(out.widths[0], narrowest);
   const auto rest = [&] { return out.total() - out.widths[0]; };
   if (rest() + least > width) out.gap = 1;
   while (rest() + least > width && out.widths.size() > 2) out.widths.pop_back();
@@ -113,6 +106,18 @@ std::string bytes_text(std::int64_t bytes) {
   return fmt::format("{} {}", three_digits(size), units.at(unit));
 }
 
+std::string three_digits(double value) {
+  if (value < 9.995) return fmt::format("{:.2f}", value);
+  if (value < 99.95) return fmt::format("{:.1f}", value);
+  return count_text(std::llround(value));
+}
+
+std::string ratio_text(double ratio) {
+  if (ratio >= 9.9995) return three_digits(ratio);
+  if (ratio >= 0.09995) return fmt::format("{:.3f}", ratio);
+  return fmt::format("{:#.3g}", ratio);
+}
+
 std::string count_text(std::int64_t count) {
   auto digits = std::to_string(count);
   const std::size_t first = digits.front() == '-' ? 1 : 0;
@@ -123,9 +128,37 @@ std::string count_text(std::int64_t count) {
   return digits;
 }
 
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+  std::string out;
+  std::string line;
+  while (!text.empty()) {
+    const auto blank = std::min(text.find(' '), text.size());
+    const auto word = text.substr(0, blank);
+    text.remove_prefix(std::min(blank + 1, text.size()));
+    if (!line.empty() && display_width(line) + 1 + display_width(word) > width) {
+      out += line + '\n';
+      line = std::string(indent, ' ');
+    } else if (!line.empty()) {
+      line += ' ';
+    }
+    line += word;
+  }
+  return out + line + '\n';
+}
+
+std::vector<std::string> elide_each(const std::vector<std::string>& texts, std::size_t width) {
+  std::vector<std::string> out;
+  for (const auto& text : texts) out.push_back(elide_middle(text, width));
+  return out;
+}
+
 std::string render_table(const std::vector<text_column>& columns,
-                         const std::vector<std::vector<std::string>>& rows, std::size_t width) {
-  const auto fitted = fit(columns, rows, width);
+                         const std::vector<std::vector<std::string>>& rows, std::size_t width,
+                         const shortener& shorten, std::size_t least) {
+  const auto fitted = fit(columns, rows, width, least);
+  std::vector<std::string> names;
+  for (const auto& row : rows) names.push_back(row[0]);
+  names = shorten(names, fitted.widths[0]);
   std::string out;
   const auto line = [&](const auto& text_of) {
     std::string text;
@@ -141,9 +174,16 @@ std::string render_table(const std::vector<text_column>& columns,
   line([&](std::size_t c) { return columns[c].title; });
   for (std::size_t i = 0; i < fitted.total(); ++i) out += "─";
   out += '\n';
-  for (const auto& row : rows) line([&](std::size_t c) { return row[c]; });
-  if (const auto left = columns.size() - fitted.widths.size(); left != 0) {
-    out += fmt::format("{} more column{}: {}\n", left, left == 1 ? "" : "s", columns.back().title);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    line([&](std::size_t c) { return c == 0 ? names[i] : rows[i][c]; });
+  }
+  if (const auto shown = fitted.widths.size(); shown < columns.size()) {
+    const auto left = columns.size() - shown;
+    out += fmt::format("{} more column{}:", left, left == 1 ? "" : "s");
+    for (auto c = shown; c < columns.size(); ++c) {
+      out += (c == shown ? " " : ", ") + columns[c].title;
+    }
+    out += '\n';
   }
   return out;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,22 +24,42 @@ namespace opscope::analyse {
 /// "850 ns", "12.3 µs", "1.23 ms", "4.56 s": three digits or more, exact below a microsecond.
 [[nodiscard]] std::string duration_text(std::int64_t nanoseconds);
 
+/// Three digits, whole numbers from 100 on: "0.05", "3.71", "35.0", "2,263".
+[[nodiscard]] std::string three_digits(double value);
+
+/// A ratio with three decimals where it is near 1, elsewhere with three significant digits:
+/// "0.00123", "0.956", "1.004", "12.3".
+[[nodiscard]] std::string ratio_text(double ratio);
+
 /// "256 B", "4.00 KiB", "1.00 GiB".
 [[nodiscard]] std::string bytes_text(std::int64_t bytes);
 
 /// "16,777,216".
 [[nodiscard]] std::string count_text(std::int64_t count);
 
+/// Broken at blanks into lines of `width` columns, each with its end; those after the first begin
+/// with `indent` blanks.
+[[nodiscard]] std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
+
 struct text_column {
   std::string title;
   bool right = false;
 };
 
+/// Writes the texts of a table's first column anew for a narrower one.
+using shortener =
+    std::function<std::vector<std::string>(const std::vector<std::string>&, std::size_t width)>;
+
+/// Each elided in its middle.
+[[nodiscard]] std::vector<std::string> elide_each(const std::vector<std::string>& texts,
+                                                  std::size_t width);
+
 /// An aligned table with a rule under its titles. When it would exceed `width` (0: no limit), the
-/// texts of the first column are elided, but not below 12 columns, then the gaps narrow, then the
-/// last columns are left out and a line says so.
+/// texts of the first column are shortened, but not below `least` columns, then the gaps narrow,
+/// then the last columns are left out and a line names them.
 [[nodiscard]] std::string render_table(const std::vector<text_column>& columns,
                                        const std::vector<std::vector<std::string>>& rows,
-                                       std::size_t width);
+                                       std::size_t width, const shortener& shorten = elide_each,
+                                       std::size_t least = 20);
 
 }  // namespace opscope::analyse

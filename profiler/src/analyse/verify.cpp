@@ -42,7 +42,7 @@ class census_sink final : public correlate::linked_sink {
   void on(const memory_set& row, const correlate::gpu_link&) override { see(row); }
   void on(const synchronization& row) override { see(row); }
   void on(const overhead& row) override { see(row); }
-  void on(const call_mark& row) override { see(row); }
+  void on(const call_mark& row, const correlate::counted*) override { see(row); }
   void on(const counter_range& row) override { see(row); }
   void on(const kernel& row, const correlate::gpu_link&) override {
     see(row);

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "capture/format.hpp"
+#include "capture/renaming.hpp"
 #include "capture/row_order.hpp"
 #include "opscope/error.hpp"
 
@@ -48,21 +49,6 @@ struct text_hash {
     return std::hash<std::string_view>{}(text);
   }
 };
-
-/// Renames, replacing what has the name; 0 or the error number.
-int rename_over(const char* from, const char* to) noexcept {
-  return std::rename(from, to) == 0 ? 0 : errno;
-}
-
-/// Renames without replacing; 0 or the error number.
-int rename_new(const char* from, const char* to) noexcept {
-  if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
-  if (errno != EINVAL && errno != ENOSYS) return errno;
-  // This file system knows no such rename.
-  if (::link(from, to) != 0) return errno;
-  ::unlink(from);
-  return 0;
-}
 
 void put(std::vector<std::byte>& to, const void* from, std::size_t size) {
   const auto* bytes = static_cast<const std::byte*>(from);

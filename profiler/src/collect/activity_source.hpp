@@ -13,8 +13,16 @@
 
 #include "model/ledger.hpp"
 #include "model/records.hpp"
+#include "opscope/error.hpp"
 
 namespace opscope::collect {
+
+/// Nothing is there that could be watched: no fault of the machine's, and the same for each
+/// session.
+class no_gpu : public error {
+ public:
+  using error::error;
+};
 
 /// Receives rows from a source's own thread. Implementations are thread-safe and noexcept; names
 /// are copied before the call returns, so they may live in the source's buffers.
@@ -60,8 +68,8 @@ class activity_source {
   virtual ~activity_source() = default;
 
   /// Begins delivering to `sink`, which outlives the session.
-  /// @throws opscope::error naming what is missing and the remedy; the session then goes on
-  /// without.
+  /// @throws opscope::error naming what is missing and the remedy, no_gpu where nothing else is;
+  /// the session then goes on without.
   virtual void start(const activity_config& config, activity_sink& sink) = 0;
 
   /// Delivers what is complete; called every few hundred milliseconds from the session's thread.
@@ -102,5 +110,10 @@ std::string describe_machine();
 
 /// Has this process used CUPTI before (opscope or not, as far as can be told)?
 bool activity_touched() noexcept;
+
+/// Takes CUPTI out of the process, and with it what it adds to every launch; a later session brings
+/// it back. Not while anything of this interface is started.
+/// @throws opscope::error naming the tool that holds CUPTI, or what failed.
+void detach_activity();
 
 }  // namespace opscope::collect

@@ -56,27 +56,30 @@ void event_decoder::decode(const event_header& header, const std::byte* body) {
   }
 }
 
+template <typename Row, typename Stored>
+Row event_decoder::begin(const event_header& header, const Stored& stored) {
+  Row row{};
+  row.start = at_time(stored.start_ns);
+  row.end = end_after(stored.start_ns, stored.end_ns, category(Row::kind));
+  row.id = stored.id;
+  row.thread = thread_id{header.thread};
+  row.flags = stored.flags;
+  return row;
+}
+
 void event_decoder::frame(const event_header& header, const std::byte* body) {
   const auto stored = load<stored_frame>(body);
-  python_frame row{};
-  row.start = at_time(stored.start_ns);
-  row.end = end_after(stored.start_ns, stored.end_ns, category(python_frame::kind));
-  row.id = stored.id;
+  auto row = begin<python_frame>(header, stored);
   row.parent = stored.parent;
   row.name = name(stored.name, body);
   row.file = name(stored.file, body);
   row.line = stored.line;
-  row.thread = thread_id{header.thread};
-  row.flags = stored.flags;
   to_.add(row);
 }
 
 void event_decoder::op_call(const event_header& header, const std::byte* body) {
   const auto stored = load<stored_op>(body);
-  op row{};
-  row.start = at_time(stored.start_ns);
-  row.end = end_after(stored.start_ns, stored.end_ns, category(op::kind));
-  row.id = stored.id;
+  auto row = begin<op>(header, stored);
   row.python_frame = stored.python_frame;
   row.sequence = stored.sequence;
   row.forward_thread = stored.forward_thread;
@@ -84,31 +87,24 @@ void event_decoder::op_call(const event_header& header, const std::byte* body) {
   row.input_bytes = stored.input_bytes;
   row.output_bytes = stored.output_bytes;
   row.name = name(stored.name, body);
-  row.thread = thread_id{header.thread};
   if (stored.argument_count != stored_op::no_arguments) {
     format_arguments(body, stored.argument_count);
     row.input_dims = to_.intern(dims_);
     row.input_types = to_.intern(types_);
   }
-  row.flags = stored.flags;
   to_.add(row);
 }
 
 void event_decoder::nvtx_range(const event_header& header, const std::byte* body) {
   const auto stored = load<stored_range>(body);
-  range row{};
-  row.start = at_time(stored.start_ns);
-  row.end = end_after(stored.start_ns, stored.end_ns, category(range::kind));
-  row.id = stored.id;
+  auto row = begin<range>(header, stored);
   row.payload = stored.payload;
   row.name = name(stored.name, body);
   row.domain = name(stored.domain, body);
   row.category = name(stored.category, body);
   row.color = stored.color;
-  row.thread = thread_id{header.thread};
   row.end_thread = thread_id{stored.end_thread};
   row.payload_type = static_cast<range::payload_kind>(stored.payload_type);
-  row.flags = stored.flags;
   to_.add(row);
 }
 

@@ -17,6 +17,9 @@ class event_decoder {
   void decode(const event_header& header, const std::byte* body);
 
  private:
+  /// What frames, ops and ranges have in common.
+  template <typename Row, typename Stored>
+  Row begin(const event_header& header, const Stored& stored);
   void frame(const event_header& header, const std::byte* body);
   void op_call(const event_header& header, const std::byte* body);
   void nvtx_range(const event_header& header, const std::byte* body);

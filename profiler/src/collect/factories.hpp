@@ -15,6 +15,7 @@ struct factories {
   std::unique_ptr<counter_source> (*counters)() = nullptr;
   std::string (*machine)() = nullptr;
   bool (*touched)() noexcept = nullptr;
+  void (*detach)() = nullptr;
 };
 
 /// The process's one runtime, made by the first call; later calls return the same.

@@ -7,11 +7,19 @@
 #include <utility>
 
 namespace opscope::collect {
+namespace {
+
+void show(std::string_view line) noexcept {
+  std::fprintf(stderr, "opscope: warning: %.*s\n", static_cast<int>(line.size()), line.data());
+}
+
+}  // namespace
 
 void notes::clear() noexcept {
   const std::scoped_lock hold{mutex_};
   ledger_ = {};
   documents_.clear();
+  noted_.clear();
   warned_.clear();
   new_thread_names_.merge(std::map{thread_names_});
 }
@@ -42,17 +50,33 @@ void notes::add(std::string_view name, std::string_view json) noexcept try {
   std::fputs("opscope: warning: no memory left for a document of the capture\n", stderr);
 }
 
+void notes::note(std::string_view line) {
+  if (!noted_.emplace(line).second) return;
+  const nlohmann::json json{{"text", line}};
+  documents_.push_back(
+      {"warning", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});
+}
+
 void notes::warn(std::string_view line) noexcept try {
   {
     const std::scoped_lock hold{mutex_};
+    note(line);
     if (!warned_.emplace(line).second) return;
-    const nlohmann::json json{{"text", line}};
-    documents_.push_back(
-        {"warning", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});
   }
-  std::fprintf(stderr, "opscope: warning: %.*s\n", static_cast<int>(line.size()), line.data());
+  show(line);
 } catch (...) {
-  std::fprintf(stderr, "opscope: warning: %.*s\n", static_cast<int>(line.size()), line.data());
+  show(line);
+}
+
+void notes::warn_of_process(std::string_view line) noexcept try {
+  {
+    const std::scoped_lock hold{mutex_};
+    note(line);
+    if (!warned_of_process_.emplace(line).second || !warned_.emplace(line).second) return;
+  }
+  show(line);
+} catch (...) {
+  show(line);
 }
 
 std::vector<notes::document> notes::take_documents() noexcept {

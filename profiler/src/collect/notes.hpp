@@ -32,6 +32,9 @@ class notes {
   /// session.
   void warn(std::string_view line) noexcept;
 
+  /// A warning that is the same in each session of the process: stderr shows it in one only.
+  void warn_of_process(std::string_view line) noexcept;
+
   /// Names a thread for this session and those to come; the last name wins.
   void name_thread(std::uint32_t os_id, std::string_view name) noexcept;
 
@@ -46,10 +49,14 @@ class notes {
   void reset_after_fork() noexcept;
 
  private:
+  void note(std::string_view line);
+
   mutable std::mutex mutex_;
   ledger ledger_;
   std::vector<document> documents_;
-  std::set<std::string, std::less<>> warned_;
+  std::set<std::string, std::less<>> noted_;   ///< warnings among the session's documents
+  std::set<std::string, std::less<>> warned_;  ///< that the session has shown
+  std::set<std::string, std::less<>> warned_of_process_;
   std::map<std::uint32_t, std::string> thread_names_;
   std::map<std::uint32_t, std::string> new_thread_names_;
 };

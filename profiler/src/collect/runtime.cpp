@@ -134,6 +134,14 @@ void runtime::flush() {
   if (const auto running = current()) running->flush();
 }
 
+void runtime::detach() {
+  const std::scoped_lock control{control_};
+  if (current()) {
+    throw error("a session is on, writing '" + path_ + "' (stop it first)");
+  }
+  if (make_.touched()) make_.detach();
+}
+
 bool runtime::begin_counters(std::string_view name, std::uint32_t cell,
                              std::uint32_t contender) noexcept {
   const auto running = current();

@@ -160,6 +160,9 @@ typedef struct opscope_runtime {
   int (*cupti_touched)(void);
   /* Names a thread of this process (nvtxNameOsThread); the last name wins. May be NULL. */
   void (*name_thread)(uint32_t os_id, const char* name);
+  /* Takes CUPTI out of the process again, and its residue out of launch times. 0, also when CUPTI
+   * was never touched; 1 with the reason: a session is on, or another tool holds CUPTI. */
+  int (*detach)(char* error, size_t error_size);
 } opscope_runtime;
 
 /* The process's runtime, or NULL when this core does not serve `version`. The only export. */

@@ -43,6 +43,7 @@ class runtime {
   void pause();
   void resume();
   void flush();
+  void detach();
   [[nodiscard]] bool begin_counters(std::string_view name, std::uint32_t cell,
                                     std::uint32_t contender) noexcept;
   void end_counters() noexcept;

@@ -154,6 +154,9 @@ void session_resume() noexcept {
 void session_flush() noexcept {
   warned([] { self().flush(); });
 }
+int detach(char* error, size_t size) noexcept {
+  return guarded(error, size, [] { self().detach(); });
+}
 const char* session_path() noexcept { return self().path(); }
 
 const char* machine_json() noexcept try { return self().machine(); } catch (...) {
@@ -197,6 +200,7 @@ opscope_runtime make_table() noexcept {
   table.machine_json = machine_json;
   table.cupti_touched = cupti_touched;
   table.name_thread = name_thread;
+  table.detach = detach;
   return table;
 }
 

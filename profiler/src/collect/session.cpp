@@ -187,6 +187,10 @@ void session::start_source() {
   try {
     source_->start({.api = options_.get().no_api == 0}, *sink_);
     source_on_ = true;
+  } catch (const no_gpu& failed) {
+    source_.reset();
+    if (options_.get().strict != 0) throw;
+    context_.told.warn_of_process(failed.what());
   } catch (const error& failed) {
     source_.reset();
     missing(failed.what());

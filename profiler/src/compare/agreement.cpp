@@ -82,6 +82,9 @@ nlohmann::json agreement(const at::Tensor& actual, const at::Tensor& expected,
   nlohmann::json result{{"correct", found.outside == 0},
                         {"max_abs_error", found.absolute},
                         {"max_rel_error", found.relative},
+                        {"atol", allowed.absolute},
+                        {"rtol", allowed.relative},
+                        {"compared", left.numel()},
                         {"why", ""}};
   if (found.outside != 0) {
     result["why"] = std::to_string(found.outside) + " of " + std::to_string(left.numel()) +

@@ -15,7 +15,7 @@ namespace opscope::comparison {
 /// Does `actual` agree with `expected`, computed in whatever type, within torch.testing's
 /// tolerances for `wanted`, the type that it must be of? NaN agrees with NaN.
 /// @return the `contenders` entry of a comparison's cell: correct, max_abs_error, max_rel_error,
-/// why.
+/// atol, rtol, compared (elements), why.
 [[nodiscard]] nlohmann::json agreement(const at::Tensor& actual, const at::Tensor& expected,
                                        c10::ScalarType wanted);
 

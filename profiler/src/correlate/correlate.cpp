@@ -55,7 +55,7 @@ class counter_lane {
 
   [[nodiscard]] bool empty() const noexcept { return next_ == linker_.counters().size(); }
   [[nodiscard]] std::pair<timestamp, timestamp> key() const {
-    const auto& row = linker_.counters()[next_];
+    const auto& row = linker_.counters()[next_].values;
     return {row.start, -row.end};
   }
   void take() { linker_.take_counter(next_++); }
@@ -93,9 +93,9 @@ void merge(Lanes... lanes) {
 }  // namespace
 
 ledger link(feed source, linked_sink& sink) {
-  std::vector<counter_range> counters;
+  std::vector<counted> counters;
   if (source.counters) {
-    while (const auto* row = source.counters()) counters.push_back(*row);
+    while (const auto* row = source.counters()) counters.push_back({.values = *row});
   }
   detail::linker linker(source.text, std::move(counters), sink);
   // In the order that equal times go: outer layers first.

@@ -14,7 +14,7 @@ namespace opscope::correlate {
 struct known_launch {
   correlate::launch launch;
   op_link op;
-  const counter_range* counters = nullptr;
+  const counted* counters = nullptr;
   bool matched = false;       ///< some GPU activity bears its correlation id
   timestamp last_activity{};  ///< latest end of those
 };

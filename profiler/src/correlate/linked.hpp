@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "correlate/counted.hpp"
 #include "model/ledger.hpp"
 #include "model/records.hpp"
 
@@ -33,19 +34,27 @@ struct stages {
   std::chrono::nanoseconds total{};
 };
 
-/// How the call into an op was seen.
-enum class call_source : std::uint8_t { none, call_mark, python_call, user_range };
+/// How the call into an op was seen, or why it was not.
+enum class call_source : std::uint8_t {
+  no_frame,        ///< no Python frame and no range around the op
+  no_event,        ///< CPython told of none: an operator, or a builtin in the mode `entry`
+  earlier_op,      ///< the call had begun another op before
+  before_session,  ///< the call had begun when the session did
+  call_mark,
+  python_call,
+  user_range,
+};
 
 /// The crossing of one outermost op.
 struct crossing {
   std::optional<timestamp> called;  ///< t0
-  call_source source = call_source::none;
+  call_source source = call_source::no_frame;
   span_id caller = 0;      ///< the Python frame or C call that is innermost around the op, 0: none
   span_id user_frame = 0;  ///< innermost Python frame outside torch and opscope, 0: none
   const call_mark* mark = nullptr;          ///< comparison call that the op belongs to
   std::vector<correlate::launch> launches;  ///< by start
   correlate::stages stages;
-  const counter_range* counters = nullptr;  ///< hardware counters of this very call
+  const counted* counters = nullptr;  ///< null also where other work in its call launched too
 };
 
 /// The op that a piece of GPU work or an API call belongs to.
@@ -60,7 +69,7 @@ struct gpu_link {
   op_link op;
   std::optional<correlate::launch> launch;        ///< absent: unlinked
   std::optional<std::chrono::nanoseconds> queue;  ///< t4 - t3, negative when it began before t3
-  const counter_range* counters = nullptr;        ///< of its op, when that op launched only this
+  const counted* counters = nullptr;              ///< of its op, when that op launched only this
   bool captured_earlier = false;                  ///< a graph node whose capture was not seen
 };
 
@@ -81,8 +90,8 @@ class linked_sink {
   virtual void on(const memory_set&, const gpu_link&) {}
   virtual void on(const synchronization&) {}
   virtual void on(const overhead&) {}
-  virtual void on(const call_mark&) {}
-  virtual void on(const counter_range&) {}  ///< those that no op of the timeline takes
+  virtual void on(const call_mark&, const counted* /*null: not counted*/) {}
+  virtual void on(const counter_range&) {}  ///< those that are of no op of the timeline
 };
 
 }  // namespace opscope::correlate

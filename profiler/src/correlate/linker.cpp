@@ -3,7 +3,8 @@
 // Two structures carry the whole pass. Each thread has stacks of its open slices, which answer what
 // lies around a launch or an op; a table of launches by correlation id answers what started a GPU
 // activity. Rows arrive merged by time. An outermost op's crossing is whole once the merged time
-// has passed its end, so the queue stops at it until then; an activity whose launch has not come
+// has passed its end (that of its comparison's call, if there is one whose bytes are known), so the
+// queue stops at it until then; an activity whose launch has not come
 // (the GPU's clock a little ahead of the host's) stops it for a skew window. Memory is what is
 // open, what is unmatched, what waits in the queue, the counter ranges and the graph nodes.
 #include "correlate/linker.hpp"
@@ -33,16 +34,28 @@ bool is_profilers_own(const Row& row) noexcept {
 
 }  // namespace
 
-linker::linker(std::function<std::string_view(string_id)> text, std::vector<counter_range> counters,
+linker::linker(std::function<std::string_view(string_id)> text, std::vector<counted> counters,
                linked_sink& sink)
     : text_(std::move(text)),
       sink_(sink),
       counters_(std::move(counters)),
       counter_uses_(counters_.size()) {
   for (std::size_t i = 0; i < counters_.size(); ++i) {
-    if (counters_[i].cell != no_cell) continue;  // a comparison's ranges are of no op
-    counter_by_ordinal_.emplace(std::pair{counters_[i].name, counters_[i].ordinal}, i);
+    const auto& row = counters_[i].values;
+    if (row.cell != no_cell) continue;  // a comparison's ranges are of no op
+    counter_by_ordinal_.emplace(std::pair{row.name, row.ordinal}, i);
   }
+  take_medians();
+}
+
+/// What a comparison counted of each contender. Its timeline's calls had warm caches.
+void linker::take_medians() {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<counter_range>> warm;
+  for (const auto& [row, calls_apart] : counters_) {
+    if (row.cell == no_cell || !is_clean(row) || text_(row.name) != "warm") continue;
+    warm[{row.cell, row.contender}].push_back(row);
+  }
+  for (const auto& [who, rows] : warm) medians_.emplace(who, counted{median_of(rows), rows.size()});
 }
 
 open_slices& linker::thread(thread_id id, timestamp now) {
@@ -54,7 +67,10 @@ open_slices& linker::thread(thread_id id, timestamp now) {
 void linker::take(const call_mark& row) {
   advance(row.start);
   thread(row.thread, row.start).marks.push_back({{.start = row.start, .end = row.end}, row});
-  hold({row, row.start});
+  const auto median = medians_.find({row.cell, row.contender});
+  const counted* counters = median == medians_.end() ? nullptr : &median->second;
+  call_ = std::make_shared<compared_call>(compared_call{row, counters});
+  hold({held_mark{row, counters}, row.start});
 }
 
 void linker::take(const python_frame& row) {
@@ -74,10 +90,10 @@ void linker::take(const range& row) {
 }
 
 void linker::take_counter(std::size_t index) {
-  const counter_range& row = counters_[index];
+  const counter_range& row = counters_[index].values;
   advance(row.start);
   // Its op begins inside it; only then is it known whether one takes it.
-  hold({&row, row.end});
+  hold({&counters_[index], row.end});
 }
 
 void linker::take(const op& row) {
@@ -88,7 +104,7 @@ void linker::take(const op& row) {
                row.name,
                row.id,
                nullptr};
-  held_op event{row, {.outermost = row.id, .innermost = 0, .name = row.name}, nullptr};
+  held_op event{row, {.outermost = row.id, .innermost = 0, .name = row.name}, nullptr, nullptr};
   if (around != nullptr) {
     open.outermost = around->outermost;
     open.crossing = around->crossing;
@@ -101,16 +117,18 @@ void linker::take(const op& row) {
     if (own.mark != nullptr) {
       event.own->mark = *own.mark;
       own.mark = &event.own->mark;
+      if (call_->counters != nullptr && call_->row == *own.mark) event.call = call_;
     }
     if ((row.flags & op::counted) != 0) own.counters = counters_of(row);
     open.crossing = &own;
   }
   slices.ops.push_back(open);
-  const bool outermost = event.own != nullptr;
-  hold({std::move(event), outermost ? row.end : row.start});
+  auto ready = event.own != nullptr ? row.end : row.start;
+  if (event.call != nullptr) ready = std::max(ready, event.call->row.end);
+  hold({std::move(event), ready});
 }
 
-const counter_range* linker::counters_of(const op& row) {
+const counted* linker::counters_of(const op& row) {
   const auto ordinal = counted_ops_[row.name]++;
   const auto at = counter_by_ordinal_.find({row.name, ordinal});
   if (at == counter_by_ordinal_.end() || counter_uses_[at->second].handed_on) {
@@ -154,6 +172,7 @@ void linker::add_launch(open_slices& slices, const api_call& row, const op_link&
     call.crossing = around->crossing;
     call.crossing->launches.push_back(made);
   }
+  if (call_ != nullptr && row.start < call_->row.end) ++call_->launches;
   resolve_waiting(row.correlation, launches_.add(made, op, row.start));
 }
 
@@ -261,10 +280,12 @@ void linker::hand_on(held& event) {
         using type = std::remove_cvref_t<decltype(row)>;
         if constexpr (std::is_same_v<type, held_call>) {
           sink_.on(row.row, row.link, row.outermost);
-        } else if constexpr (std::is_same_v<type, const counter_range*>) {
+        } else if constexpr (std::is_same_v<type, held_mark>) {
+          sink_.on(row.row, row.counters);
+        } else if constexpr (std::is_same_v<type, const counted*>) {
           auto& use = counter_uses_[static_cast<std::size_t>(row - counters_.data())];
           use.handed_on = true;
-          if (!use.taken) sink_.on(*row);
+          if (!use.taken) sink_.on(row->values);
         } else if constexpr (requires { row.row; }) {
           hand_on(row);
         } else {
@@ -286,6 +307,11 @@ void linker::hand_on(held_op& event) {
 void linker::close(held_op& event) {
   crossing& own = event.own->value;
   own.stages = make_stages(own.called, event.row.start, event.row.end, own.launches);
+  // What the GPU moved during the call is this op's, if nothing else in the call launched anything.
+  if (event.call != nullptr && !own.launches.empty() &&
+      own.launches.size() == event.call->launches) {
+    own.counters = event.call->counters;
+  }
   if (own.counters == nullptr || own.launches.size() != 1) return;
   if (auto* only = launches_.find(own.launches.front().correlation)) {
     only->counters = own.counters;

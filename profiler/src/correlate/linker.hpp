@@ -19,6 +19,13 @@
 
 namespace opscope::correlate::detail {
 
+/// A comparison's call, until the ops in it are handed on.
+struct compared_call {
+  call_mark row;
+  const counted* counters;   ///< null: not counted
+  std::size_t launches = 0;  ///< on any thread: a comparison makes one call at a time
+};
+
 /// An outermost op's crossing while it is open. The mark is a copy, since the slice that it came
 /// from may be closed before the crossing is handed on.
 struct held_crossing {
@@ -29,7 +36,12 @@ struct held_crossing {
 struct held_op {
   op row;
   op_link link;
-  std::unique_ptr<held_crossing> own;  ///< of an outermost op
+  std::unique_ptr<held_crossing> own;   ///< of an outermost op
+  std::shared_ptr<compared_call> call;  ///< around an outermost op, if it was counted
+};
+struct held_mark {
+  call_mark row;
+  const counted* counters;
 };
 struct held_call {
   api_call row;
@@ -47,7 +59,7 @@ struct held_activity {
 struct held {
   std::variant<python_frame, held_op, range, held_call, held_activity<kernel>,
                held_activity<memory_copy>, held_activity<memory_set>, synchronization, overhead,
-               call_mark, const counter_range*>
+               held_mark, const counted*>
       event;
   timestamp ready;  ///< may go once the merged time has come this far
 };
@@ -56,7 +68,7 @@ struct held {
 /// same order, each once its links are known.
 class linker {
  public:
-  linker(std::function<std::string_view(string_id)> text, std::vector<counter_range> counters,
+  linker(std::function<std::string_view(string_id)> text, std::vector<counted> counters,
          linked_sink& sink);
 
   void take(const call_mark& row);
@@ -75,7 +87,7 @@ class linker {
   /// Hands on what is left, and counts what found no partner.
   void finish();
 
-  [[nodiscard]] const std::vector<counter_range>& counters() const noexcept { return counters_; }
+  [[nodiscard]] const std::vector<counted>& counters() const noexcept { return counters_; }
   [[nodiscard]] const ledger& found() const noexcept { return found_; }
 
  private:
@@ -87,7 +99,8 @@ class linker {
   open_slices& thread(thread_id id, timestamp now);
   op_link link_at(const open_slices& slices, timestamp from, timestamp to) const;
   launch_kind kind_of(string_id api_name);
-  const counter_range* counters_of(const op& row);
+  void take_medians();
+  const counted* counters_of(const op& row);
   void add_launch(open_slices& slices, const api_call& row, const op_link& op, open_call& call);
   void resolve_waiting(correlation_id id, known_launch& launch);
   template <typename Row>
@@ -107,10 +120,12 @@ class linker {
 
   std::function<std::string_view(string_id)> text_;
   linked_sink& sink_;
-  std::vector<counter_range> counters_;
+  std::vector<counted> counters_;
   std::vector<counter_use> counter_uses_;
   std::map<std::pair<string_id, std::uint64_t>, std::size_t> counter_by_ordinal_;
   std::unordered_map<string_id, std::uint64_t> counted_ops_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, counted> medians_;  ///< by cell, contender
+  std::shared_ptr<compared_call> call_;                                 ///< the latest
   std::unordered_map<thread_id, open_slices> threads_;
   std::unordered_map<string_id, launch_kind> launch_kinds_;
   std::unordered_map<std::uint64_t, op_link> captured_nodes_;

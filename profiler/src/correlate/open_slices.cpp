@@ -58,7 +58,7 @@ void open_slices::see_call(const op& row, crossing& out) {
   see_frames(row, out);
   if (see_mark(row, out)) {
     // A comparison measures from its mark; what Python frames there are is not the call.
-  } else if (!out.called) {
+  } else if (out.source == call_source::no_frame) {
     see_range(row, out);
   }
   note_begun();
@@ -70,7 +70,7 @@ bool open_slices::see_mark(const op& row, crossing& out) {
   out.mark = &marks[at].row;
   const bool first = !marks[at].begun;
   out.called = first ? std::optional{marks[at].start} : std::nullopt;
-  out.source = first ? call_source::call_mark : call_source::none;
+  out.source = first ? call_source::call_mark : call_source::earlier_op;
   return true;
 }
 
@@ -87,24 +87,31 @@ void open_slices::see_frames(const op& row, crossing& out) {
     }
     call = i;
   }
-  // The user frame that called may be unseen (below the session); a call that is cut by the
-  // session's start has no beginning either.
-  if (call == frames.size() || frames[call].begun) return;
-  if ((frames[call].flags & span_flag::open_at_start) != 0) return;
-  out.called = frames[call].start;
-  out.source = call_source::python_call;
+  if (call == frames.size()) {
+    out.source = call_source::no_event;
+  } else if ((frames[call].flags & span_flag::open_at_start) != 0) {
+    out.source = call_source::before_session;
+  } else if (frames[call].begun) {
+    out.source = call_source::earlier_op;
+  } else {
+    out.called = frames[call].start;
+    out.source = call_source::python_call;
+  }
 }
 
+/// Where Python frames are seen a range is no call: its frame may have done other work since.
 void open_slices::see_range(const op& row, crossing& out) {
   const auto at = innermost(ranges, row);
-  if (at == ranges.size() || ranges[at].begun) return;
+  if (at == ranges.size() || (ranges[at].flags & range::step) != 0) return;
   const open_slice& around = ranges[at];
-  if ((around.flags & (range::step | span_flag::open_at_start)) != 0) return;
-  const auto frame = innermost(frames, row);
-  // A frame between the range and the op: the range is around the frame, not directly the op.
-  if (frame != frames.size() && frames[frame].start > around.start) return;
-  out.called = around.start;
-  out.source = call_source::user_range;
+  if ((around.flags & span_flag::open_at_start) != 0) {
+    out.source = call_source::before_session;
+  } else if (around.begun) {
+    out.source = call_source::earlier_op;
+  } else {
+    out.called = around.start;
+    out.source = call_source::user_range;
+  }
 }
 
 void open_slices::note_begun() noexcept {

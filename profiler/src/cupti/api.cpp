@@ -24,6 +24,7 @@ bool bind_activity(api& table) {
   ok &= lib.bind(table.get_graph_node_id, "cuptiGetGraphNodeId");
   ok &= lib.bind(table.get_graph_id, "cuptiGetGraphId");
   ok &= lib.bind(table.get_timestamp, "cuptiGetTimestamp");
+  ok &= lib.bind(table.finalize, "cuptiFinalize");
   ok &= lib.bind(table.activity_enable, "cuptiActivityEnable");
   ok &= lib.bind(table.activity_disable, "cuptiActivityDisable");
   ok &= lib.bind(table.activity_enable_runtime_api, "cuptiActivityEnableRuntimeApi");

@@ -30,6 +30,7 @@ struct api {
   decltype(&cuptiGetGraphNodeId) get_graph_node_id = nullptr;
   decltype(&cuptiGetGraphId) get_graph_id = nullptr;
   decltype(&cuptiGetTimestamp) get_timestamp = nullptr;
+  decltype(&cuptiFinalize) finalize = nullptr;
 
   decltype(&cuptiActivityEnable) activity_enable = nullptr;
   decltype(&cuptiActivityDisable) activity_disable = nullptr;

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "collect/activity_source.hpp"
+
 namespace opscope::cupti {
 namespace {
 
@@ -63,7 +65,7 @@ driver_api open_driver() {
   driver_api table;
   table.library = shared_library::open("libcuda.so.1");
   if (!table.library) {
-    throw opscope::error(
+    throw collect::no_gpu(
         "open the NVIDIA driver: libcuda.so.1 was not found (install the driver, or start the "
         "container with --gpus all)");
   }
@@ -73,7 +75,7 @@ driver_api open_driver() {
   }
   const CUresult status = table.init(0);
   if (status == CUDA_ERROR_NO_DEVICE) {
-    throw opscope::error(
+    throw collect::no_gpu(
         "find a GPU: the driver sees none (check CUDA_VISIBLE_DEVICES and `nvidia-smi`)");
   }
   table.check(status, "cuInit");

@@ -51,7 +51,8 @@ struct driver_api {
 };
 
 /// Opens the driver and initialises it.
-/// @throws opscope::error when there is no driver, or it finds no GPU, and the remedy.
+/// @throws collect::no_gpu when there is no driver, or it finds none, and the remedy;
+/// opscope::error when it is too old.
 [[nodiscard]] driver_api open_driver();
 
 /// Number of GPUs that the process may use.

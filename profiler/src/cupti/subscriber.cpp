@@ -15,9 +15,9 @@
 namespace opscope::cupti {
 namespace {
 
-/// Subscribes under our name; on refusal `owner` is what CUPTI says about the holder.
-CUptiResult subscribe(const api& cupti, CUpti_CallbackFunc callback, void* data,
-                      CUpti_SubscriberHandle& handle, std::string& owner) {
+/// On refusal `owner` is what CUPTI says about the holder.
+CUptiResult try_to_subscribe(const api& cupti, CUpti_CallbackFunc callback, void* data,
+                             CUpti_SubscriberHandle& handle, std::string& owner) {
   std::array<char, 2UL * CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN> name{};
   CUpti_SubscriberParams params{};
   params.structSize = CUpti_SubscriberParams_STRUCT_SIZE;
@@ -55,13 +55,18 @@ bool contains(const auto& ids, CUpti_CallbackId id) noexcept {
 
 }  // namespace
 
-subscriber::subscriber(const api& cupti) : cupti_(cupti) {
+CUpti_SubscriberHandle subscribe(const api& cupti, CUpti_CallbackFunc callback, void* data) {
+  CUpti_SubscriberHandle handle = nullptr;
   std::string owner;
-  const CUptiResult status = subscribe(cupti, &on_callback, this, handle_, owner);
+  const CUptiResult status = try_to_subscribe(cupti, callback, data, handle, owner);
   if (status != CUPTI_SUCCESS) {
     throw cupti_error(status, "cuptiSubscribe_v2", owner);
   }
+  return handle;
 }
+
+subscriber::subscriber(const api& cupti)
+    : cupti_(cupti), handle_(subscribe(cupti, &on_callback, this)) {}
 
 subscriber::~subscriber() { close(); }
 
@@ -159,7 +164,7 @@ void subscriber::node_made(CUpti_CallbackId id, const CUpti_GraphData& graph) no
 std::string subscription_owner(const api& cupti) {
   CUpti_SubscriberHandle handle = nullptr;
   std::string owner;
-  const CUptiResult status = subscribe(cupti, &ignore_callback, nullptr, handle, owner);
+  const CUptiResult status = try_to_subscribe(cupti, &ignore_callback, nullptr, handle, owner);
   if (status == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
     return owner.empty() ? "an unnamed tool" : owner;
   }

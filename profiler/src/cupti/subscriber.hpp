@@ -44,6 +44,11 @@ class subscriber {
   std::atomic<int> running_{0};
 };
 
+/// Subscribes under our name.
+/// @throws cupti_error with the owner's name when another tool holds the subscription.
+[[nodiscard]] CUpti_SubscriberHandle subscribe(const api& cupti, CUpti_CallbackFunc callback,
+                                               void* data);
+
 /// Name of the tool that holds CUPTI's subscription; empty when it is free. Touches CUPTI.
 /// @throws cupti_error when CUPTI cannot tell.
 [[nodiscard]] std::string subscription_owner(const api& cupti);

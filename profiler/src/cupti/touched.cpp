@@ -14,6 +14,8 @@ std::atomic<bool> touched{false};
 
 void mark_touched() noexcept { touched.store(true, std::memory_order_relaxed); }
 
+void forget_touched() noexcept { touched.store(false, std::memory_order_relaxed); }
+
 }  // namespace opscope::cupti
 
 namespace opscope::collect {

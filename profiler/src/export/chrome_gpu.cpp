@@ -131,7 +131,7 @@ void chrome_sink::on(const kernel& row, const correlate::gpu_link& link) {
   if (own) text.raw(R"(,"profiler_own":true)");
   text.raw("}");
   trace_.finish();
-  if (link.counters != nullptr) traffic_counters(row, *link.counters);
+  if (link.counters != nullptr) traffic_counters(row, link.counters->values);
 }
 
 void chrome_sink::traffic_counters(const kernel& row, const counter_range& counters) {

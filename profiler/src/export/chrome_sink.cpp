@@ -26,8 +26,14 @@ void clamp_arguments(json_text& text, const Row& row) {
 
 std::string_view name(correlate::call_source source) {
   switch (source) {
-    case correlate::call_source::none:
-      return "none";
+    case correlate::call_source::no_frame:
+      break;
+    case correlate::call_source::no_event:
+      return "no call event: an operator, or a builtin in the mode entry";
+    case correlate::call_source::earlier_op:
+      return "the call began another op before";
+    case correlate::call_source::before_session:
+      return "the call began before the session";
     case correlate::call_source::call_mark:
       return "call_mark";
     case correlate::call_source::python_call:
@@ -35,7 +41,7 @@ std::string_view name(correlate::call_source source) {
     case correlate::call_source::user_range:
       return "user_range";
   }
-  return "none";
+  return "no Python frame around it";
 }
 
 }  // namespace
@@ -176,9 +182,8 @@ void chrome_sink::own_op_arguments(const op& row, const correlate::crossing& cro
   stage("return_ns", stages.return_);
   stage("op_ns", stages.op);
   text.raw(R"(,"launches":)").integer(crossing.launches.size());
-  if (crossing.called) {
-    text.raw(R"(,"called_by":")").raw(name(crossing.source)).raw("\"");
-  }
+  text.raw(crossing.called ? R"(,"called_by":")" : R"(,"no_t0":")");
+  text.raw(name(crossing.source)).raw("\"");
   const bool has_bytes = (row.flags & op::has_bytes) != 0;
   if (has_bytes) {
     text.raw(R"(,"bytes_ideal":)").integer(row.input_bytes + row.output_bytes);
@@ -191,18 +196,24 @@ void chrome_sink::own_op_arguments(const op& row, const correlate::crossing& cro
   text.raw("}");
 }
 
-void chrome_sink::counter_arguments(const counter_range& counters) {
+void chrome_sink::counter_arguments(const correlate::counted& counters) {
   auto& text = trace_.text();
   const auto whole = [&text](std::string_view key, double value) {
     constexpr double largest = 9e18;
     if (!std::isfinite(value) || std::abs(value) > largest) return;
     text.raw(",\"").raw(key).raw("\":").integer(std::llround(value));
   };
-  whole("dram_read_bytes", counters.dram_read_bytes);
-  whole("dram_write_bytes", counters.dram_write_bytes);
-  whole("l2_bytes", counters.l2_bytes);
-  text.raw(R"(,"method":)").raw(quoted(counters.method));
-  methods_.emplace(source_.text(counters.method));
+  const auto& values = counters.values;
+  whole("dram_read_bytes", values.dram_read_bytes);
+  whole("dram_write_bytes", values.dram_write_bytes);
+  whole("l2_bytes", values.l2_bytes);
+  text.raw(R"(,"method":)").raw(quoted(values.method));
+  std::string method{source_.text(values.method)};
+  if (const auto apart = provenance(counters); !apart.empty()) {
+    text.raw(R"(,"counted":)").quoted(apart);
+    method += ", " + apart;
+  }
+  methods_.insert(std::move(method));
 }
 
 void chrome_sink::on(const range& row) {
@@ -301,7 +312,7 @@ std::string chrome_sink::contender_name(const call_mark& row) const {
   return contender + " \u00B7 " + cell;
 }
 
-void chrome_sink::on(const call_mark& row) {
+void chrome_sink::on(const call_mark& row, const correlate::counted* counters) {
   project_before(row.start, row.end);
   std::vector<arrow_end> ends;
   const auto key = mark_key(row, source_.session_start());
@@ -314,7 +325,9 @@ void chrome_sink::on(const call_mark& row) {
   auto& text = trace_.text();
   text.raw(R"("opscope":{"cell":)").integer(row.cell);
   text.raw(R"(,"contender":)").integer(row.contender);
-  text.raw(R"(,"call":)").integer(row.ordinal).raw("}");
+  text.raw(R"(,"call":)").integer(row.ordinal);
+  if (counters != nullptr) counter_arguments(*counters);
+  text.raw("}");
   trace_.finish();
 }
 

@@ -32,7 +32,7 @@ class chrome_sink final : public correlate::linked_sink {
   void on(const memory_set& row, const correlate::gpu_link& link) override;
   void on(const synchronization& row) override;
   void on(const overhead& row) override;
-  void on(const call_mark& row) override;
+  void on(const call_mark& row, const correlate::counted* counters) override;
 
   /// After the last event: projections that are left, and all that is held back.
   void finish();
@@ -66,7 +66,7 @@ class chrome_sink final : public correlate::linked_sink {
   std::vector<arrow_end> op_ends(const op& row, const correlate::crossing* crossing);
   void op_arguments(const op& row);
   void own_op_arguments(const op& row, const correlate::crossing& crossing);
-  void counter_arguments(const counter_range& counters);
+  void counter_arguments(const correlate::counted& counters);
   void range_arguments(const range& row);
   std::vector<arrow_end> gpu_ends(correlation_id correlation, timestamp start,
                                   const correlate::gpu_link& link);

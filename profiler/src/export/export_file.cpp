@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "capture/renaming.hpp"
 #include "export/descriptor_buffer.hpp"
 #include "export/gzip_stream.hpp"
 #include "opscope/error.hpp"
@@ -26,6 +27,10 @@ namespace {
 
 [[noreturn]] void refuse_write(const std::filesystem::path& out, int status) {
   refuse(out, std::strerror(status), std::string{remedy_of_write(status)});
+}
+
+[[noreturn]] void refuse_existing(const std::filesystem::path& out) {
+  refuse(out, "the file exists", "choose another name, or pass --force");
 }
 
 /// The file while it is being written; gone unless it was published.
@@ -49,12 +54,14 @@ class partial_file {
 
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
 
-  void publish(const std::filesystem::path& out) {
+  /// @param force replace a file that has the name by now.
+  void publish(const std::filesystem::path& out, bool force) {
     if (::close(std::exchange(descriptor_, -1)) != 0) refuse_write(out, errno);
     if (stays_) return;
-    std::error_code failed;
-    std::filesystem::rename(path_, out, failed);
-    if (failed) refuse(out, failed.message(), "choose a path that can be written");
+    const int status = force ? capture::rename_over(path_.c_str(), out.c_str())
+                             : capture::rename_new(path_.c_str(), out.c_str());
+    if (status == EEXIST) refuse_existing(out);
+    if (status != 0) refuse(out, std::strerror(status), "choose a path that can be written");
     stays_ = true;
   }
 
@@ -100,9 +107,7 @@ chrome_report export_file(const capture::capture& source, const std::filesystem:
   }
   std::error_code unknown;
   const bool in_place = is_device(out);
-  if (!force && !in_place && std::filesystem::exists(out, unknown)) {
-    refuse(out, "the file exists", "choose another name, or pass --force");
-  }
+  if (!force && !in_place && std::filesystem::exists(out, unknown)) refuse_existing(out);
   partial_file partial{out, in_place};
   descriptor_buffer buffer{partial.descriptor()};
   std::ostream file{&buffer};
@@ -118,7 +123,7 @@ chrome_report export_file(const capture::capture& source, const std::filesystem:
   }
   file.flush();
   if (buffer.failure() != 0) refuse_write(out, buffer.failure());
-  partial.publish(out);
+  partial.publish(out, force);
   return report;
 }
 

@@ -132,6 +132,13 @@ class profile::state {
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the interface takes it by value
 profile::profile(profile_options options) : state_{std::make_unique<state>(options)} {}
 
+void detach() {
+  std::array<char, 1024> reason{};
+  if (require_runtime().detach(reason.data(), reason.size()) != 0) {
+    throw error(std::string{"cannot detach: "} + reason.data());
+  }
+}
+
 void profile::stop() {
   if (state_) state_->stop();
 }

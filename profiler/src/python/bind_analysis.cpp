@@ -36,19 +36,27 @@ capture::capture open(const std::string& path) {
   throw nb::value_error(("unknown format '" + format + "' (one of " + known + ")").c_str());
 }
 
-std::string summary(const std::string& path, const std::string& by, bool group_by_shape,
-                    std::size_t top, const std::string& sort, bool full, const std::string& format,
-                    unsigned width) {
+void refuse_unknown(const std::string& format) {
   if (format != "table" && format != "json" && format != "csv" && format != "markdown") {
     refuse(format, "table, json, csv, markdown");
   }
+}
+
+template <typename Report>
+std::string formatted(const Report& report, const std::string& format, unsigned width) {
+  if (format == "json") return to_json(report);
+  if (format == "csv") return to_csv(report);
+  if (format == "markdown") return to_markdown(report);
+  return to_table(report, width);
+}
+
+std::string summary(const std::string& path, const std::string& by, bool group_by_shape,
+                    std::size_t top, const std::string& sort, bool full, const std::string& format,
+                    unsigned width) {
+  refuse_unknown(format);
   const nb::gil_scoped_release released;
-  const analyse::summary table =
-      analyse::summarise(open(path), {by, group_by_shape, top, sort, full});
-  if (format == "json") return to_json(table);
-  if (format == "csv") return to_csv(table);
-  if (format == "markdown") return to_markdown(table);
-  return to_table(table, width);
+  return formatted(analyse::summarise(open(path), {by, group_by_shape, top, sort, full}), format,
+                   width);
 }
 
 std::string verify(const std::string& path, const std::string& format) {
@@ -58,11 +66,11 @@ std::string verify(const std::string& path, const std::string& format) {
   return format == "json" ? to_json(report) : to_table(report);
 }
 
-std::string receipt(const std::string& path, const std::string& format, unsigned width) {
-  if (format != "table" && format != "json") refuse(format, "table, json");
+std::string receipt(const std::string& path, const std::string& format, unsigned width, bool full) {
+  refuse_unknown(format);
   const nb::gil_scoped_release released;
   const analyse::receipt made = analyse::make_receipt(open(path));
-  return format == "json" ? to_json(made) : to_table(made, width);
+  return format == "table" && !full ? to_brief(made, width) : formatted(made, format, width);
 }
 
 void export_capture(const std::string& path, const std::string& out, bool force) {
@@ -78,8 +86,8 @@ void bind_analysis(nb::module_& module) {
              "A capture's summary: table, json, csv or markdown.");
   module.def("verify", &verify, "path"_a, "format"_a = "table",
              "What a capture delivered and lost: table or json.");
-  module.def("receipt", &receipt, "path"_a, "format"_a = "table", "width"_a = 80,
-             "The receipt of a comparison's capture: table or json.");
+  module.def("receipt", &receipt, "path"_a, "format"_a = "table", "width"_a = 80, "full"_a = false,
+             "The receipt of a comparison's capture: table, json, csv or markdown.");
   module.def("export", &export_capture, "path"_a, "out"_a, "force"_a = false,
              "Writes a capture as a Chrome trace, by the suffix of `out`.");
 }

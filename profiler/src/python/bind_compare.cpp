@@ -28,10 +28,13 @@ namespace comparison = opscope::comparison;
 /// A function with its arguments laid out for vectorcall.
 class bound_call {
  public:
-  bound_call(nb::object function, nb::tuple positional, nb::dict keywords)
+  /// @param on_failure called with what the function raised, before that passes on.
+  bound_call(nb::object function, nb::tuple positional, nb::dict keywords,
+             std::function<void(nb::handle)> on_failure)
       : function_(std::move(function)),
         positional_(std::move(positional)),
-        keywords_(std::move(keywords)) {
+        keywords_(std::move(keywords)),
+        on_failure_(std::move(on_failure)) {
     for (nb::handle each : positional_) {
       arguments_.push_back(each.ptr());
     }
@@ -60,6 +63,9 @@ class bound_call {
  private:
   void keep(PyObject* result) {
     if (result == nullptr) {
+      nb::python_error raised;
+      on_failure_(raised.value());
+      raised.restore();
       throw nb::python_error();
     }
     result_ = nb::steal(result);
@@ -71,16 +77,18 @@ class bound_call {
   nb::object names_;                  ///< tuple of the keywords, or null
   std::vector<PyObject*> arguments_;  ///< borrowed from positional_ and keywords_
   std::size_t positional_count_ = 0;
+  std::function<void(nb::handle)> on_failure_;
   nb::object result_;
 };
 
-comparison::callable bind(nb::handle call, const nb::object& trampoline) {
+comparison::callable bind(nb::handle call, const nb::object& trampoline,
+                          std::function<void(nb::handle)> on_failure) {
   if (call.is_none()) {
     return {};
   }
   const auto parts = nb::cast<nb::tuple>(call);
   auto bound = std::make_shared<bound_call>(nb::object(parts[0]), nb::cast<nb::tuple>(parts[1]),
-                                            nb::cast<nb::dict>(parts[2]));
+                                            nb::cast<nb::dict>(parts[2]), std::move(on_failure));
   return {[bound] { bound->call(); }, [bound] { bound->release(); },
           [bound, trampoline] { bound->call_by(trampoline); }};
 }
@@ -92,12 +100,17 @@ void raise_pending_signal() {
 }
 
 comparison::plan make_plan(const nb::list& cells, const nb::object& trampoline,
+                           const nb::object& on_failure, const std::shared_ptr<bool>& recording,
                            const nb::dict& options) {
   comparison::plan plan;
   for (nb::handle cell : cells) {
     std::vector<comparison::callable> contenders;
     for (nb::handle call : nb::cast<nb::list>(cell)) {
-      contenders.push_back(bind(call, trampoline));
+      const auto told = [on_failure, recording, cell = plan.cells.size(),
+                         contender = contenders.size()](nb::handle raised) {
+        on_failure(raised, cell, contender, *recording);
+      };
+      contenders.push_back(bind(call, trampoline, told));
     }
     plan.cells.push_back(std::move(contenders));
   }
@@ -118,14 +131,18 @@ comparison::plan make_plan(const nb::list& cells, const nb::object& trampoline,
 
 /// Device index -1 is the CPU.
 void run(const std::string& document, const nb::list& cells, const nb::object& trampoline,
-         int device_index, const nb::dict& options) {
+         const nb::object& on_failure, int device_index, const nb::dict& options) {
   const opscope::client::lookup found = opscope::client::find_runtime();
   if (found.runtime == nullptr) {
     throw opscope::error("compare: " + found.why);
   }
   nlohmann::json parsed = nlohmann::json::parse(document);
-  comparison::plan plan = make_plan(cells, trampoline, options);
-  plan.attach = [&found] { comparison::load_observer(*found.runtime); };
+  const auto recording = std::make_shared<bool>(false);
+  comparison::plan plan = make_plan(cells, trampoline, on_failure, recording, options);
+  plan.attach = [&found, recording] {
+    comparison::load_observer(*found.runtime);
+    *recording = true;
+  };
   const auto device =
       device_index < 0 ? comparison::make_cpu_device() : comparison::make_cuda_device(device_index);
   comparison::run(plan, parsed, *device, *found.runtime);
@@ -144,5 +161,5 @@ NB_MODULE(_compare, module) {
     }
   });
   module.def("run", &run, nb::arg("document"), nb::arg("cells"), nb::arg("trampoline"),
-             nb::arg("device_index"), nb::arg("options"));
+             nb::arg("on_failure"), nb::arg("device_index"), nb::arg("options"));
 }

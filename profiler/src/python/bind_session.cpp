@@ -136,6 +136,17 @@ void stop() {
   if (failed != 0) throw error(std::string{"cannot finish the capture: "} + why);
 }
 
+void detach() {
+  const opscope_runtime& core = runtime();
+  char why[message_capacity] = "";
+  int failed = 0;
+  {
+    const nb::gil_scoped_release released;
+    failed = core.detach(why, sizeof why);
+  }
+  if (failed != 0) throw error(std::string{"cannot detach: "} + why);
+}
+
 /// The interpreter ends: afterwards its frames could not be read any more.
 void stop_at_exit() {
   if (!session_is_ours()) return;
@@ -258,6 +269,7 @@ void bind_session(nb::module_& module) {
   module.def(
       "cupti_touched", [] { return runtime().cupti_touched() != 0; },
       "Was CUPTI ever used in this process?");
+  module.def("detach", &detach, "Takes CUPTI out of the process again.");
   module.def("machine_json", &machine, "What this machine can record, as JSON.");
   bind_marks(module);
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&stop_at_exit));

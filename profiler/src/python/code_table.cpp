@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/code_table.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "model/records.hpp"
 
 namespace opscope::python {
@@ -39,6 +42,29 @@ const void* identity(PyObject* callable) noexcept {
   return Py_TYPE(callable);
 }
 
+/// Types of torch's whose instances are one op each.
+constexpr std::string_view op_types[] = {"torch._library.custom_ops.CustomOpDef.__call__",
+                                         "torch._ops.OpOverload.__call__",
+                                         "torch._ops.OpOverloadPacket.__call__"};
+
+/// `namespace.op` or `namespace.op.overload` of such an instance; empty: it does not tell.
+std::string name_of_op(PyObject* op) {
+  const bool defined_in_python = std::string_view{Py_TYPE(op)->tp_name} == "CustomOpDef";
+  const owned told = defined_in_python ? attribute(op, "_qualname") : owned{PyObject_Str(op)};
+  if (!told) PyErr_Clear();
+  std::string name{text(told.get())};
+  if (const auto colons = name.find("::"); colons != std::string::npos)
+    name.replace(colons, 2, ".");
+  return name;
+}
+
+/// The function behind an overload has no name of its own: its caller, OpOverload.__call__, does.
+std::string name_by_caller(PyObject* function) {
+  const owned caller = self_of(PyEval_GetFrame());
+  const owned called = attribute(caller.get(), "_op");
+  return called.get() == function ? name_of_op(caller.get()) : std::string{};
+}
+
 /// `module.qualified_name`, as far as the object tells.
 std::string callable_name(PyObject* callable) {
   const bool is_instance = identity(callable) == Py_TYPE(callable);
@@ -50,6 +76,9 @@ std::string callable_name(PyObject* callable) {
   const std::string_view module_name = text(module.get());
   // A function of pybind11 is bound to a record, whose type's name tells a reader nothing.
   if (name.starts_with("pybind11_detail_function_record")) name.erase(0, name.rfind('.') + 1);
+  if (name.empty() && module_name.starts_with("torch._ops.")) {
+    if (const std::string op = name_by_caller(callable); !op.empty()) return "torch._ops." + op;
+  }
   if (name.empty()) name = "(unnamed)";
   if (!module_name.empty() && module_name != "builtins")
     name = std::string{module_name} + "." + name;
@@ -81,7 +110,7 @@ void code_table::start(const opscope_runtime& runtime) {
 void code_table::stop() noexcept {
   functions_.clear();
   c_functions_.clear();
-  modules_.clear();
+  objects_.clear();
   module_counts_.clear();
   lines_.fill({});
   std::vector<owned> references;
@@ -129,7 +158,11 @@ function_info code_table::add_function(PyCodeObject* code) noexcept try {
 function_info code_table::c_function(PyObject* callable) noexcept {
   const void* key = identity(callable);
   const function_info* known = c_functions_.find(key);
-  return known ? *known : add_c_function(key, callable);
+  function_info info = known ? *known : add_c_function(key, callable);
+  if (info.op_object) {
+    if (const std::uint32_t name = op_name(callable); name != 0) info.name = name;
+  }
+  return info;
 }
 
 function_info code_table::add_c_function(const void* key, PyObject* callable) noexcept try {
@@ -138,6 +171,7 @@ function_info code_table::add_c_function(const void* key, PyObject* callable) no
   function_info info;
   info.name = intern(name);
   info.flags = python_frame::c_call;
+  info.op_object = std::ranges::find(op_types, name) != std::end(op_types);
   if (name.starts_with("torch.") || name.starts_with("opscope."))
     info.flags |= python_frame::library;
   if (owned alive = keep_alive(callable)) references_.push_back(std::move(alive));
@@ -160,32 +194,47 @@ std::uint32_t code_table::line_of(PyCodeObject* code, int offset) noexcept {
   return known.line;
 }
 
-std::uint32_t code_table::module_name(PyObject* module) noexcept try {
-  const known_module* known = modules_.find(module);
-  if (known != nullptr) {
-    // The address may be a new module's by now.
-    PyObject* weak = references_[known->reference].get();
-    const owned alive{PyObject_CallNoArgs(weak)};
-    if (alive.get() == module) return known->name;
-  }
-  const keep_exception kept;
-  owned weak{PyWeakref_NewRef(module, nullptr)};
+std::uint32_t code_table::known_name(PyObject* object) const noexcept {
+  const known_object* known = objects_.find(object);
+  if (known == nullptr) return 0;
+  const owned alive{PyObject_CallNoArgs(references_[known->reference].get())};
+  return alive.get() == object ? known->name : 0;
+}
+
+std::uint32_t code_table::remember(PyObject* object, std::string_view name) {
+  owned weak{PyWeakref_NewRef(object, nullptr)};
   if (!weak) {
     PyErr_Clear();
     return 0;
   }
-  const std::uint32_t* seen = module_counts_.find(Py_TYPE(module));
-  const std::uint32_t number = seen ? *seen : 0;
-  if (number == 0)
-    references_.push_back(owned::borrow(reinterpret_cast<PyObject*>(Py_TYPE(module))));
-  module_counts_.insert(Py_TYPE(module), number + 1);
-  const owned name = attribute(reinterpret_cast<PyObject*>(Py_TYPE(module)), "__name__");
-  const std::string full =
-      "nn.Module: " + std::string{text(name.get())} + "_" + std::to_string(number);
-  const known_module made{intern(full), static_cast<std::uint32_t>(references_.size())};
+  const known_object made{intern(name), static_cast<std::uint32_t>(references_.size())};
   references_.push_back(std::move(weak));
-  modules_.insert(module, made);
+  objects_.insert(object, made);
   return made.name;
+}
+
+std::uint32_t code_table::module_name(PyObject* module) noexcept try {
+  if (const std::uint32_t known = known_name(module); known != 0) return known;
+  const keep_exception kept;
+  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(module));
+  const std::uint32_t* seen = module_counts_.find(type);
+  const std::uint32_t number = seen ? *seen : 0;
+  const owned name = attribute(type, "__name__");
+  const std::uint32_t given = remember(
+      module, "nn.Module: " + std::string{text(name.get())} + "_" + std::to_string(number));
+  if (given == 0) return 0;
+  if (number == 0) references_.push_back(owned::borrow(type));
+  module_counts_.insert(type, number + 1);
+  return given;
+} catch (...) {
+  return 0;
+}
+
+std::uint32_t code_table::op_name(PyObject* op) noexcept try {
+  if (const std::uint32_t known = known_name(op); known != 0) return known;
+  const keep_exception kept;
+  const std::string name = name_of_op(op);
+  return name.empty() ? 0 : remember(op, "torch.ops." + name);
 } catch (...) {
   return 0;
 }

@@ -24,6 +24,7 @@ struct function_info {
   std::uint32_t flags = 0;   ///< python_frame::*
   bool hidden = false;       ///< how opscope's own ranges begin and end: never recorded
   bool module_call = false;  ///< torch.nn.Module's __call__: its name depends on `self`
+  bool op_object = false;    ///< an object of torch's that is one op: its name depends on which
 };
 
 class code_table {
@@ -46,9 +47,9 @@ class code_table {
   [[nodiscard]] std::uint32_t module_name(PyObject* module) noexcept;
 
  private:
-  struct known_module {
+  struct known_object {
     std::uint32_t name = 0;
-    std::uint32_t reference = 0;  ///< index into references_: a weak reference to the module
+    std::uint32_t reference = 0;  ///< index into references_: a weak reference to the object
   };
   struct known_line {
     const void* code = nullptr;
@@ -58,6 +59,12 @@ class code_table {
 
   function_info add_function(PyCodeObject* code) noexcept;
   function_info add_c_function(const void* key, PyObject* callable) noexcept;
+  /// `torch.ops.<namespace>.<op>`; 0: not to be had.
+  [[nodiscard]] std::uint32_t op_name(PyObject* op) noexcept;
+  /// The name that an object was given; 0: none, or its address is another object's by now.
+  [[nodiscard]] std::uint32_t known_name(PyObject* object) const noexcept;
+  /// Gives a name to an object that lives on as it would. @return 0: it cannot be told again.
+  std::uint32_t remember(PyObject* object, std::string_view name);
   [[nodiscard]] bool is_library(std::string_view file) const noexcept;
   std::uint32_t intern(std::string_view name) const noexcept;
 
@@ -66,7 +73,7 @@ class code_table {
   std::string own_folder_;
   pointer_map<function_info> functions_;
   pointer_map<function_info> c_functions_;
-  pointer_map<known_module> modules_;
+  pointer_map<known_object> objects_;
   pointer_map<std::uint32_t> module_counts_;  ///< by class
   std::vector<owned> references_;
   std::array<known_line, 4096> lines_{};

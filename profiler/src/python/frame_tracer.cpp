@@ -4,7 +4,7 @@
 // that a stop may write the frames that other threads still have open. A thread whose stack is of
 // an earlier session takes what is on its real stack at its first event; those frames count as open
 // at the start. An exit that does not fit the top closes the frames above its own, whose exits went
-// unnoticed.
+// unnoticed (C code that swaps stacks, as greenlet does), and counts them as clamped.
 #include "python/frame_tracer.hpp"
 
 #include <atomic>
@@ -60,8 +60,8 @@ session_state& self() noexcept {
   return *only;
 }
 
-void account(outcome what) noexcept {
-  self().runtime->account(static_cast<std::uint32_t>(what), ledger_name, 1);
+void account(outcome what, std::uint64_t count = 1) noexcept {
+  self().runtime->account(static_cast<std::uint32_t>(what), ledger_name, count);
 }
 
 void set_current(shadow_stack& stack) noexcept {
@@ -122,22 +122,10 @@ void pop_to(shadow_stack& stack, std::uint32_t index) noexcept {
   set_current(stack);
 }
 
-/// The module that torch.nn.Module's __call__ is called on.
-owned self_argument(PyFrameObject* frame) noexcept {
-#if PY_VERSION_HEX >= 0x030C0000
-  owned module{PyFrame_GetVarString(frame, "self")};
-#else
-  const owned locals = attribute(reinterpret_cast<PyObject*>(frame), "f_locals");
-  owned module{locals ? PyMapping_GetItemString(locals.get(), "self") : nullptr};
-#endif
-  if (!module) PyErr_Clear();
-  return module;
-}
-
 /// torch.nn.Module.__call__ is two functions, one calling the other: the outer one takes the name.
 void name_module_call(shadow_stack& stack, shadow_frame& frame, PyFrameObject* real) noexcept {
   const keep_exception kept;
-  const owned module = real ? self_argument(real) : owned{};
+  const owned module = self_of(real);
   const std::uint32_t name = module ? self().codes.module_name(module.get()) : 0;
   if (name == 0) return;
   if (stack.depth > 1 && stack.frames[stack.depth - 2].name == name) return;
@@ -275,7 +263,11 @@ void tracer::leave(PyCodeObject* code) noexcept {
     return;
   }
   for (std::uint32_t index = stack->depth; index-- > 0;) {
-    if (stack->frames[index].key == code) return pop_to(*stack, index);
+    if (stack->frames[index].key != code) continue;
+    if (const std::uint32_t above = stack->depth - 1 - index; above > 0) {
+      account(outcome::clamped, above);
+    }
+    return pop_to(*stack, index);
   }
 }
 
@@ -303,6 +295,8 @@ void tracer::leave_c() noexcept {
   }
   if (stack->frames[stack->depth - 1].key == nullptr) pop_to(*stack, stack->depth - 1);
 }
+
+void tracer::notice() noexcept { current(false); }
 
 const opscope_layer& tracer_layer() noexcept {
   static constexpr opscope_layer layer{"python", start_layer, stop_layer};

@@ -23,6 +23,8 @@ void leave(PyCodeObject* code) noexcept;
 /// `code` calls `callable` at the instruction `offset`; C functions and types are noted.
 void enter_c(PyCodeObject* code, int offset, PyObject* callable) noexcept;
 void leave_c() noexcept;
+/// Something runs in the current frame: the thread's stack is taken over if it was not yet.
+void notice() noexcept;
 }  // namespace tracer
 
 /// Where the events come from; one implementation for each range of Python versions.

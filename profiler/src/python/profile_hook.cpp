@@ -32,7 +32,11 @@ int on_event(PyObject*, PyFrameObject* frame, int what, PyObject* argument) {
       tracer::leave(code_object);
       break;
     case PyTrace_C_CALL:
-      if (with_calls) tracer::enter_c(code_object, offset_of(frame), argument);
+      if (with_calls) {
+        tracer::enter_c(code_object, offset_of(frame), argument);
+      } else {
+        tracer::notice();
+      }
       break;
     case PyTrace_C_RETURN:
     case PyTrace_C_EXCEPTION:

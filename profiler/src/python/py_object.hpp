@@ -33,6 +33,7 @@ class owned {
   ~owned() { Py_XDECREF(object_); }
 
   [[nodiscard]] PyObject* get() const noexcept { return object_; }
+  [[nodiscard]] PyObject* release() noexcept { return std::exchange(object_, nullptr); }
   explicit operator bool() const noexcept { return object_ != nullptr; }
 
  private:
@@ -56,6 +57,19 @@ class keep_exception {
 /// An attribute, or an empty reference; raises nothing.
 inline owned attribute(PyObject* object, const char* name) noexcept {
   owned found{object ? PyObject_GetAttrString(object, name) : nullptr};
+  if (!found) PyErr_Clear();
+  return found;
+}
+
+/// The local variable `self` of a frame, or an empty reference.
+inline owned self_of(PyFrameObject* frame) noexcept {
+  if (frame == nullptr) return {};
+#if PY_VERSION_HEX >= 0x030C0000
+  owned found{PyFrame_GetVarString(frame, "self")};
+#else
+  const owned locals = attribute(reinterpret_cast<PyObject*>(frame), "f_locals");
+  owned found{locals ? PyMapping_GetItemString(locals.get(), "self") : nullptr};
+#endif
   if (!found) PyErr_Clear();
   return found;
 }

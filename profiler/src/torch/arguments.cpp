@@ -92,6 +92,28 @@ void add_value(const c10::IValue& value, seen_memory& seen, byte_count& sum) {
   }
 }
 
+const c10::StorageImpl* memory_of(const at::Tensor& tensor) {
+  return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
+}
+
+/// A new tensor over given memory is a view; a given tensor itself was written if its version is
+/// another one, or not known.
+bool shows_unwritten(const at::Tensor& result, const given_tensors& given) {
+  if (!result.defined() || !has_plain_sizes(result)) return false;
+  const c10::TensorImpl* tensor = result.unsafeGetTensorImpl();
+  const auto* memory = memory_of(result);
+  const auto end = given.items.begin() + given.count;
+  const auto same = std::find_if(
+      given.items.begin(), end, [tensor](const given_tensor& one) { return one.tensor == tensor; });
+  if (same == end) {
+    return memory != nullptr && std::any_of(given.items.begin(), end, [&](const given_tensor& one) {
+             return one.memory == memory;
+           });
+  }
+  const auto& now = tensor->version_counter();
+  return same->versioned && now.enabled() && now.current_version() == same->version;
+}
+
 }  // namespace
 
 bool seen_memory::insert(std::uint64_t key) noexcept {
@@ -137,6 +159,36 @@ byte_count count_bytes(c10::ArrayRef<c10::IValue> values, seen_memory& seen) {
   seen.clear();
   for (const c10::IValue& value : values) add_value(value, seen, sum);
   return sum;
+}
+
+void note_given(c10::ArrayRef<c10::IValue> values, given_tensors& given) {
+  given.count = 0;
+  for (const c10::IValue& value : values) {
+    if (!value.isTensor() || given.count == given.items.size()) continue;
+    const at::Tensor& tensor = value.toTensor();
+    if (!tensor.defined() || !has_plain_sizes(tensor)) continue;
+    const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+    const auto& version = impl->version_counter();
+    const bool versioned = version.enabled();
+    given.items[given.count++] = {impl, memory_of(tensor),
+                                  versioned ? version.current_version() : 0, versioned};
+  }
+}
+
+bool moved_nothing(c10::ArrayRef<c10::IValue> results, const given_tensors& given) {
+  bool any = false;
+  for (const c10::IValue& value : results) {
+    if (value.isTensor()) {
+      if (!shows_unwritten(value.toTensor(), given)) return false;
+      any = true;
+    } else if (value.isTensorList()) {
+      for (const c10::IValue& item : value.toListRef()) {
+        if (!shows_unwritten(item.toTensor(), given)) return false;
+        any = true;
+      }
+    }
+  }
+  return any;
 }
 
 void prepare_type_names() {

@@ -61,6 +61,20 @@ struct byte_count {
   bool known = true;  ///< false: a tensor has no plain size (sparse, nested, symbolic, a subclass)
 };
 
+/// A tensor that an op was given.
+struct given_tensor {
+  const void* tensor;
+  const void* memory;     ///< its storage
+  std::uint32_t version;  ///< changes when the memory is written
+  bool versioned;         ///< false for what inference mode made
+};
+
+/// The first tensors that an op was given, lists aside.
+struct given_tensors {
+  std::array<given_tensor, 4> items;
+  std::uint32_t count;
+};
+
 /// What became of an op's arguments.
 enum class reading : std::uint8_t {
   whole,
@@ -74,6 +88,13 @@ reading read_arguments(c10::ArrayRef<c10::IValue> values, argument_arena& arena)
 /// Adds up the tensors among `values`, lists included; each memory once.
 /// May throw what ATen throws.
 byte_count count_bytes(c10::ArrayRef<c10::IValue> values, seen_memory& seen);
+
+/// Notes the tensors among `values` as they are before the op.
+void note_given(c10::ArrayRef<c10::IValue> values, given_tensors& given);
+
+/// Whether an op only looked at its memory anew: it has tensors as results, and each is a view of a
+/// given tensor, or one itself, that was not written meanwhile. May throw what ATen throws.
+bool moved_nothing(c10::ArrayRef<c10::IValue> results, const given_tensors& given);
 
 /// Fills the table of type names; once, before any other call.
 void prepare_type_names();

@@ -68,6 +68,7 @@ void remove_ended_elsewhere(thread_ops& mine) noexcept {
 void read_inputs(const at::RecordFunction& function, thread_ops& mine, open_op& op) noexcept try {
   const byte_count inputs = count_bytes(function.inputs(), mine.seen);
   op.input_bytes = inputs.bytes;
+  note_given(function.inputs(), op.given);
   if (inputs.known) op.flags |= opscope::op::has_bytes;
   if (!self().shapes.load(std::memory_order_relaxed)) return;
   const argument_arena::mark before = mine.arena.position();
@@ -91,6 +92,7 @@ void describe(const at::RecordFunction& function, opscope_thread& thread, thread
   op.forward_thread = function.forwardThreadId();
   op.logical_thread = at::RecordFunction::currentThreadId();
   op.input_bytes = 0;
+  op.given.count = 0;
   op.key = &function;
   op.reads_inputs = WithInputs ? 1 : 0;
   op.has_arguments = op.argument_count = 0;
@@ -138,11 +140,13 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function
   return nullptr;
 }
 
-void read_outputs(const at::RecordFunction& function, thread_ops& mine,
+/// What an op must move: each memory that it reads and writes, once; nothing for a view.
+void read_outputs(const at::RecordFunction& function, const given_tensors& given, thread_ops& mine,
                   opscope_op_event& event) noexcept try {
   const byte_count outputs = count_bytes(function.outputs(), mine.seen);
   event.output_bytes = outputs.bytes;
   if (!outputs.known) event.flags &= ~opscope::op::has_bytes;
+  if (moved_nothing(function.outputs(), given)) event.input_bytes = event.output_bytes = 0;
 } catch (...) {
   event.flags &= ~opscope::op::has_bytes;
 }
@@ -211,7 +215,7 @@ void finish(const at::RecordFunction& function, thread_ops& mine, std::uint32_t 
   if ((op.flags & opscope::op::counted) != 0) self().runtime->counter_end();
   if (recording(op)) {
     opscope_op_event event = event_of(op, end_ns, name_of(function));
-    if ((op.flags & opscope::op::has_bytes) != 0) read_outputs(function, mine, event);
+    if ((op.flags & opscope::op::has_bytes) != 0) read_outputs(function, op.given, mine, event);
     if (op.reads_inputs != 0 && (event.flags & opscope::op::has_bytes) == 0)
       count_skipped(bytes_name);
     if (op.has_arguments != 0) {

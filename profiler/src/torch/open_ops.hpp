@@ -26,6 +26,7 @@ struct open_op {
   std::uint64_t forward_thread;
   std::uint64_t logical_thread;
   std::uint64_t input_bytes;
+  given_tensors given;
   const void* key;  ///< address of the RecordFunction, unique while the op is open
   std::uint32_t epoch;
   std::uint32_t flags;

@@ -18,7 +18,7 @@ OPEN_AT_START, OPEN_AT_END = 1 << 0, 1 << 1
 C_CALL, LIBRARY, MODULE_CALL = 1 << 8, 1 << 9, 1 << 10
 OUTERMOST, BACKWARD, COUNTED, HAS_BYTES = 1 << 8, 1 << 9, 1 << 10, 1 << 11
 PROCESS_WIDE, MARK, STEP = 1 << 8, 1 << 9, 1 << 10
-SKIPPED = 5  # an outcome of model/ledger.hpp
+CLAMPED, SKIPPED = 4, 5  # outcomes of model/ledger.hpp
 
 
 @dataclass

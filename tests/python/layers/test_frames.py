@@ -2,7 +2,7 @@
 """The frame tracer: which Python frames a session records, without torch."""
 
 import pytest
-from layer_events import C_CALL, MONITORING, OPEN_AT_END, OPEN_AT_START, Run
+from layer_events import C_CALL, CLAMPED, MONITORING, OPEN_AT_END, OPEN_AT_START, Run
 
 needs_monitoring = pytest.mark.skipif(not MONITORING, reason="Python 3.12 brought sys.monitoring")
 
@@ -106,6 +106,69 @@ def test_coroutines_are_stretches_under_whoever_runs_them(run: Run) -> None:
     assert len(events.of("frame", "step")) == 4
     ids = {frame["id"] for frame in events.of("frame")}
     assert all(frame["parent"] in ids or frame["parent"] == 0 for frame in events.of("frame"))
+
+
+def test_coroutines_of_any_scheduler_keep_the_stacks_of_their_threads(run: Run) -> None:
+    """Interleaved, thrown into, finished on another thread than they began on, and abandoned."""
+    events = run("""
+        import threading, types
+        @types.coroutine
+        def pause(): yield
+        async def inner(n):
+            _core.range_push("r"); _core.range_pop()
+            await pause()
+            return n
+        async def task(n):
+            try:
+                return await inner(n) + await inner(n)
+            except ValueError:
+                return await inner(n)
+        def resume(coroutine, error=None):
+            try: coroutine.throw(error) if error else coroutine.send(None)
+            except StopIteration as end: results.append(end.value)
+        def schedule():
+            tasks = [task(n) for n in range(4)]
+            for coroutine in (*tasks, *reversed(tasks)): resume(coroutine)
+            resume(tasks[0], ValueError())
+            other = threading.Thread(target=lambda: [resume(each) for each in tasks[:2]])
+            other.start(); other.join()
+            resume(tasks[2])
+            tasks[3].close()
+        def after(): len("")
+        results = []
+        start(python=CALLS); schedule(); after(); stop()
+        assert sorted(results) == [0, 2, 4], results
+    """)
+    frames = {frame["id"]: frame for frame in events.of("frame")}
+    assert len(events.of("frame", "inner")) >= 11
+    for frame in frames.values():
+        if frame["parent"] == 0:
+            continue
+        parent = frames[frame["parent"]]
+        assert parent["thread"] == frame["thread"]
+        assert parent["start"] <= frame["start"] <= frame["end"] <= parent["end"]
+    after, schedule = events.one("frame", "after"), events.one("frame", "schedule")
+    assert after["parent"] == schedule["parent"]
+    assert {e["outcome"] for e in events.of("account")} <= {CLAMPED}  # open at the session's ends
+
+
+def test_stacks_that_are_swapped_are_repaired_and_counted(run: Run) -> None:
+    pytest.importorskip("greenlet")
+    events = run("""
+        import greenlet
+        def swapped(): caller.switch()
+        def around(): swapped()
+        def switching(): other.switch()
+        def work(): switching(); other.switch()
+        def after(): pass
+        caller, other = greenlet.getcurrent(), greenlet.greenlet(around)
+        start(python=CALLS); work(); after(); stop()
+    """)
+    work, after = events.one("frame", "work"), events.one("frame", "after")
+    assert after["parent"] == work["parent"]
+    assert events.one("frame", "swapped")["end"] <= work["end"] <= after["start"]
+    cut = [e for e in events.of("account") if e["outcome"] == CLAMPED and e["count"] > 1]
+    assert [e["count"] for e in cut] == [3]  # a call of switch(), `around` and `swapped`
 
 
 def test_an_exception_closes_the_frames_that_it_leaves(run: Run) -> None:

@@ -72,6 +72,34 @@ start(shapes=True); F.gelu(x); torch.cat([x, x[:1]]); torch.add(x, x); stop()
     assert (add["input_bytes"], add["output_bytes"]) == (12, 12)  # x + x reads x once
 
 
+def test_views_and_what_returns_its_argument_move_no_bytes(run: Run) -> None:
+    events = run(
+        SETUP
+        + """
+x = torch.ones(4, 6)
+y = torch.ones(4, 6)
+start(shapes=True)
+x.view(6, 4); x.t(); x.transpose(0, 1); x.reshape(24); x.expand(2, 4, 6); x.detach(); x[1]
+x.as_strided((2,), (1,)); x.split(2); torch.ops.aten.contiguous(x); x.unsqueeze(0)
+y.add_(1); y.t().contiguous(); torch.cos(x); torch.cos(x, out=y)
+with torch.inference_mode():
+    z = torch.ones(4, 6)
+    z.permute(1, 0); z.mul_(2)
+stop()
+"""
+    )
+    views = "view t transpose reshape expand detach select as_strided split unsqueeze permute"
+    for name in views.split():
+        for view in events.of("op", f"aten::{name}"):
+            assert view["flags"] & HAS_BYTES, name
+            assert (view["input_bytes"], view["output_bytes"]) == (0, 0), name
+    same, copied = (op["input_bytes"] for op in events.of("op", "aten::contiguous"))
+    assert (same, copied) == (0, 96)
+    for name in ("add_", "mul_", "cos"):
+        for op in events.of("op", f"aten::{name}"):
+            assert op["output_bytes"] == 96, name
+
+
 def test_shapes_and_types_are_those_of_torchs_own_profiler(run: Run) -> None:
     events = run(
         SETUP

@@ -199,6 +199,67 @@ TEST(receipt, calls_a_wrong_result_wrong_whatever_its_speed) {
   EXPECT_NE(to_table(receipt).find("differs by 0.5"), std::string::npos);
 }
 
+/// The candidate takes half the time, but every tenth call of the baseline waits for a core.
+void tell_swinging_host(scene& scene, json document) {
+  document["device"] = "cpu";
+  scene.document("comparison", document.dump());
+  std::vector<std::int64_t> base(40, 10'000);
+  for (std::size_t i = 0; i < base.size(); i += 10) base[i] = 8'000'000;
+  scene.samples(metric::host_call, 0, 0, base);
+  scene.samples(metric::host_call, 0, 1, std::vector<std::int64_t>(40, 5'000));
+}
+
+TEST(receipt, calls_swinging_calls_unstable_and_says_who_swung) {
+  scene scene;
+  tell_swinging_host(scene, json::parse(comparison));
+  const auto receipt = make_receipt(scene.open());
+  const auto& candidate = receipt.cells.at(0).contenders.at(1);
+  EXPECT_EQ(candidate.verdict, "unstable");
+  EXPECT_EQ(candidate.reasons.front(),
+            "4 of 40 pairs are off the middle ratio by over twice; opscope::gelu took 5.00 µs to "
+            "5.00 µs, torch.nn.functional.gelu took 10.0 µs to 8.00 ms");
+  EXPECT_FALSE(receipt.any_wrong());
+  EXPECT_NE(to_brief(receipt).find("B: 1,024 fp32, unstable: 4 of 40"), std::string::npos)
+      << to_brief(receipt);
+  const auto ratio =
+      json::parse(to_json(receipt)).at("cells").at(0).at("contenders").at(1).at("host_ratio");
+  EXPECT_EQ(ratio.at("finding"), "unstable");
+  EXPECT_EQ(ratio.at("swung"), 4);
+}
+
+TEST(receipt, shows_how_near_the_results_are) {
+  scene scene;
+  auto document = json::parse(comparison);
+  document["cells"][0]["contenders"][1].update({{"max_abs_error", 4.77e-7},
+                                                {"max_rel_error", 1.79e308},
+                                                {"atol", 1e-5},
+                                                {"rtol", 1.3e-6},
+                                                {"compared", 1024}});
+  scene.document("comparison", document.dump());
+  tell_samples(scene);
+  const auto receipt = make_receipt(scene.open());
+  const auto table = to_table(receipt);
+  for (const auto* text : {"4.8e-07", "infinite", "1e-05 + 1.3e-06", "1,024\n",
+                           "results: 2 of 2 agree with the reference; largest absolute error"}) {
+    EXPECT_NE(table.find(text), std::string::npos) << text << table;
+  }
+  const auto found = json::parse(to_json(receipt)).at("cells").at(0).at("contenders").at(1);
+  EXPECT_EQ(found.at("atol"), 1e-5);
+  EXPECT_EQ(found.at("rtol"), 1.3e-6);
+  EXPECT_EQ(found.at("compared"), 1024);
+}
+
+TEST(receipt, in_short_has_the_stages_of_the_middle_size_and_no_block) {
+  scene scene;
+  tell_comparison(scene);
+  const auto brief = to_brief(make_receipt(scene.open()));
+  EXPECT_NE(brief.find("── in short"), std::string::npos) << brief;
+  EXPECT_NE(brief.find("1,024 fp32: stages of a traced call"), std::string::npos) << brief;
+  EXPECT_NE(brief.find("Per call the host stages add up exactly"), std::string::npos) << brief;
+  EXPECT_NE(brief.find("huge (skipped: not enough memory)"), std::string::npos) << brief;
+  EXPECT_EQ(brief.find("── 1,024 fp32"), std::string::npos) << brief;
+}
+
 TEST(receipt, of_a_cpu_has_no_gpu_rows) {
   scene scene;
   auto document = json::parse(comparison);
@@ -229,7 +290,8 @@ TEST(receipt, fits_eighty_columns_with_any_number_of_contenders) {
     tell_timeline(scene);
     tell_samples(scene);
     tell_counters(scene);
-    const auto table = to_table(make_receipt(scene.open()), 80);
+    const auto receipt = make_receipt(scene.open());
+    const auto table = to_table(receipt, 80) + to_brief(receipt, 80);
     std::size_t begin = 0;
     for (auto end = table.find('\n'); end != std::string::npos; end = table.find('\n', begin)) {
       EXPECT_LE(display_width(table.substr(begin, end - begin)), 80U) << table;
@@ -237,6 +299,31 @@ TEST(receipt, fits_eighty_columns_with_any_number_of_contenders) {
     }
     if (contenders == 2) RecordProperty("table", table);
   }
+}
+
+TEST(receipt, has_a_row_a_quantity_with_its_method_as_csv) {
+  scene scene;
+  tell_comparison(scene);
+  const auto csv = to_csv(make_receipt(scene.open()));
+  const auto has = [&](std::string_view line) { return csv.find(line) != std::string::npos; };
+  const std::string input = R"("1,024 fp32",1024,float32,false,)";
+  EXPECT_TRUE(csv.starts_with("input,elements,dtype,backward,contender,quantity,unit,value,p95,"));
+  EXPECT_TRUE(has(input + ",read_bytes_ideal,bytes,4096,,,,,ideal,\n")) << csv;
+  EXPECT_TRUE(has(input + "opscope::gelu,device_warm,ns,1000,1005,,,5,cuda-events,\n")) << csv;
+  EXPECT_TRUE(has(input + "opscope::gelu,graph_replay,,,,,,,,capture refused\n")) << csv;
+  EXPECT_TRUE(has(input + "opscope::gelu,dram_warm_read,bytes,4100,")) << csv;
+  EXPECT_TRUE(has("huge,1,,false,,skipped,,,,,,,,not enough memory\n")) << csv;
+}
+
+TEST(receipt, is_a_table_with_its_legend_as_markdown) {
+  scene scene;
+  tell_comparison(scene);
+  const auto text = to_markdown(make_receipt(scene.open()));
+  EXPECT_TRUE(text.starts_with("| input | contender | host µs | ")) << text;
+  EXPECT_NE(text.find("\n| --- | --- | ---: |"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n| 1,024 fp32 | opscope::gelu | "), std::string::npos) << text;
+  EXPECT_NE(text.find("| huge | skipped: not enough memory |"), std::string::npos) << text;
+  EXPECT_NE(text.find("|\n\nhost: a call by the clock"), std::string::npos) << text;
 }
 
 TEST(receipt, needs_a_comparison) {
@@ -249,6 +336,15 @@ TEST(receipt, needs_a_comparison) {
 TEST(receipt, refuses_a_comparison_that_it_cannot_read) {
   scene scene;
   scene.document("comparison", R"({"contenders": 3})");
+  const auto capture = scene.open();
+  EXPECT_THROW((void)make_receipt(capture), error);
+}
+
+TEST(receipt, refuses_a_baseline_that_the_comparison_lacks) {
+  scene scene;
+  auto document = json::parse(comparison);
+  document["baselines"] = {0, 7};
+  scene.document("comparison", document.dump());
   const auto capture = scene.open();
   EXPECT_THROW((void)make_receipt(capture), error);
 }

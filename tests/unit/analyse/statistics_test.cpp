@@ -66,6 +66,53 @@ TEST(judge, shows_a_difference_only_outside_the_interval) {
   EXPECT_EQ(judge({.middle = 1, .low = 1, .high = 1}), finding::no_difference);
 }
 
+/// 200 calls at 10 µs, those that `slow` picks at `slow_time`.
+std::vector<std::int64_t> swinging(std::int64_t slow_time, bool (*slow)(std::size_t)) {
+  auto values = noisy(10'000, 7);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (slow(i)) values[i] = slow_time;
+  }
+  return values;
+}
+
+TEST(judge, calls_pairs_of_two_modes_unstable) {
+  const auto candidate = noisy(5'000, 1);
+  const auto tenth = swinging(8'000'000, [](std::size_t i) { return i % 10 == 3; });
+  const auto ratio = *ratio_of_pairs(candidate, tenth);
+  EXPECT_LT(ratio.high, 1);
+  EXPECT_EQ(ratio.swung, 20U);
+  EXPECT_EQ(judge(ratio), finding::unstable);
+  const auto later_half = swinging(8'000'000, [](std::size_t i) { return i >= 120; });
+  EXPECT_EQ(judge(*ratio_of_pairs(candidate, later_half)), finding::unstable);
+}
+
+TEST(judge, is_not_swayed_by_one_outlier) {
+  const auto once = swinging(8'000'000, [](std::size_t i) { return i == 100; });
+  EXPECT_EQ(judge(*ratio_of_pairs(noisy(5'000, 1), once)), finding::faster);
+  const std::vector<std::int64_t> few{100, 101, 900};
+  const std::vector<std::int64_t> base{50, 50, 50};
+  EXPECT_EQ(judge(*ratio_of_pairs(few, base)), finding::slower);
+}
+
+TEST(judge, calls_a_drift_unstable_only_where_it_turns_the_finding) {
+  const auto base = noisy(10'000, 1);
+  const auto drifting = [&](double from, double to) {
+    auto values = noisy(10'000, 2);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto share = static_cast<double>(i) / static_cast<double>(values.size());
+      values[i] =
+          static_cast<std::int64_t>(static_cast<double>(values[i]) * (from + (to - from) * share));
+    }
+    return values;
+  };
+  const auto turning = *ratio_of_pairs(drifting(0.8, 1.4), base);
+  EXPECT_GT(turning.low, 1);
+  EXPECT_LT(turning.turned.value_or(1), 1);
+  EXPECT_EQ(judge(turning), finding::unstable);
+  EXPECT_EQ(judge(*ratio_of_pairs(drifting(1.2, 1.6), base)), finding::slower);
+  EXPECT_EQ(judge(*ratio_of_pairs(drifting(1, 1.6), drifting(1, 1.6))), finding::no_difference);
+}
+
 TEST(ratio_of_pairs, covers_the_true_ratio_about_as_often_as_it_says) {
   int covered = 0;
   for (unsigned seed = 0; seed < 40; ++seed) {

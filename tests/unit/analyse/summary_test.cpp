@@ -110,6 +110,72 @@ TEST(summary_by_kernel, has_bytes_where_counters_were_joined) {
   EXPECT_EQ(rows_by(capture, {.by = "op"})[0].at("dram_write_bytes"), 2048);
 }
 
+/// A comparison's call and what its counter pass read of it.
+void tell_a_counted_call(scene& scene, double read) {
+  scene.mark(0, 0, 0, 90, 310);
+  scene.op("a", 100, 300);
+  scene.launch(1, 150, 170, 200, 250);
+  scene.op("a", 400, 500);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    auto& row = scene.counters("warm", i, 1'000, 1'050, read, read);
+    row.cell = row.contender = 0;
+  }
+}
+
+TEST(summary_by_op, has_the_bytes_of_a_comparison_and_says_of_which_calls) {
+  scene scene;
+  tell_a_counted_call(scene, 4096);
+  const auto capture = scene.open();
+  const auto table = summarise(capture, {.by = "op"});
+  const auto row = json::parse(to_json(table)).at("rows")[0];
+  EXPECT_EQ(row.at("calls"), 2);
+  EXPECT_EQ(row.at("dram_count"), 1);
+  EXPECT_EQ(row.at("dram_read_bytes"), 4096);
+  EXPECT_EQ(row.at("dram_method"), "counter:user-range");
+  EXPECT_EQ(row.at("dram_of"), "median of 3 warm calls in a pass of their own");
+  EXPECT_NE(to_table(table, 200)
+                .find("DRAM: counter:user-range, median of 3 warm calls in a pass of their own; "
+                      "summed over the calls that were counted\n"),
+            std::string::npos);
+  EXPECT_EQ(rows_by(capture, {.by = "kernel"})[0].at("dram_write_bytes"), 4096);
+}
+
+TEST(summary, counts_no_gpu_work_where_none_could_be_recorded) {
+  for (const bool recorded : {false, true}) {
+    scene scene;
+    scene.op("a", 100, 300);
+    scene.range("mine", 50, 500);
+    if (recorded) scene.document("cupti", R"({"version":"13.0.1"})");
+    if (!recorded) scene.document("warning", R"({"text":"open the NVIDIA driver: no such file"})");
+    const auto capture = scene.open();
+    const json count = recorded ? json(0) : json(nullptr);
+    EXPECT_EQ(rows_by(capture, {.by = "op"})[0].at("kernels"), count);
+    EXPECT_EQ(rows_by(capture, {.by = "range"})[0].at("kernels"), count);
+    EXPECT_EQ(rows_by(capture, {.by = "thread"})[0].at("launches"), count);
+    EXPECT_EQ(rows_by(capture, {.by = "thread"})[0].at("api_ns"), count);
+    const auto table = summarise(capture, {.by = "op"});
+    const std::vector<std::string> reason{
+        "GPU work: not recorded: open the NVIDIA driver: no such file"};
+    EXPECT_EQ(table.notes, recorded ? std::vector<std::string>{} : reason);
+    EXPECT_EQ(to_table(table).find(reason[0]) != std::string::npos, !recorded);
+  }
+}
+
+TEST(summary_by_category, counts_a_moment_once_a_thread) {
+  scene scene;
+  scene.frame("outer", 0, 1'000);
+  scene.frame("inner", 100, 900);
+  scene.frame("innermost", 200, 300);
+  scene.frame("elsewhere", 500, 700, 0, scene::other_thread);
+  scene.frame("later", 2'000, 2'100);
+  const auto capture = scene.open();
+  const auto row = rows_by(capture, {.by = "category"}).at(0);
+  EXPECT_EQ(row.at("name"), "python_function");
+  EXPECT_EQ(row.at("count"), 5);
+  EXPECT_EQ(row.at("total_ns"), 1'000 + 200 + 100);
+  EXPECT_EQ(row.at("max_ns"), 1'000);
+}
+
 TEST(summary_by_range, projects_launches_on_the_gpu) {
   scene scene;
   tell_a_step(scene);
@@ -143,6 +209,28 @@ TEST(summary_by_boundary, has_a_stage_a_column) {
   EXPECT_EQ(linear.at("kernel_ns").at("median"), 600);
   EXPECT_TRUE(rows[0].at("python_ns").is_null());
   EXPECT_TRUE(rows[2].at("launch_ns").is_null());
+}
+
+TEST(summary_by_boundary, says_that_medians_do_not_sum) {
+  scene scene;
+  tell_a_step(scene);
+  const auto capture = scene.open();
+  const auto text = to_table(summarise(capture, {.by = "boundary"}));
+  EXPECT_NE(text.find("medians need not sum"), std::string::npos) << text;
+}
+
+TEST(summary_by_kernel, keeps_functors_in_the_table_and_whole_names_in_json) {
+  const std::string kernel = "void at::native::elementwise_kernel<4, at::native::";
+  const std::string list = ", std::array<char*, 2ul> >(int, std::array<char*, 2ul>)";
+  scene scene;
+  scene.kernel(kernel + "FirstFunctor<float>" + list, 1, 100, 200);
+  scene.kernel(kernel + "SecondFunctor<float>" + list, 2, 300, 350);
+  const auto capture = scene.open();
+  const auto text = to_table(summarise(capture, {.by = "kernel"}));
+  EXPECT_NE(text.find("elementwise_kernel<FirstFunctor<float>>"), std::string::npos) << text;
+  EXPECT_NE(text.find("elementwise_kernel<SecondFunctor<float>>"), std::string::npos) << text;
+  EXPECT_EQ(rows_by(capture, {.by = "kernel"})[1].at("name"),
+            kernel + "SecondFunctor<float>" + list);
 }
 
 TEST(summary, groups_by_everything_it_names) {
@@ -195,7 +283,7 @@ TEST(summary, as_csv_quotes_and_keeps_raw_units) {
   const auto capture = scene.open();
   const auto csv = to_csv(summarise(capture, {.by = "api", .sort = "name"}));
   EXPECT_TRUE(csv.starts_with("name,count,total_ns,")) << csv;
-  EXPECT_NE(csv.find("\r\ncudaLaunchKernel,1,10,"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("\ncudaLaunchKernel,1,10,"), std::string::npos) << csv;
   EXPECT_NE(csv.find("\"cudaMemcpy, \"\"async\"\"\",1,10"), std::string::npos) << csv;
 }
 

@@ -26,11 +26,28 @@ TEST(text_layout, writes_bytes_and_counts) {
   EXPECT_EQ(count_text(999), "999");
 }
 
+TEST(text_layout, writes_ratios_with_three_digits_or_more) {
+  EXPECT_EQ(ratio_text(0.00123), "0.00123");
+  EXPECT_EQ(ratio_text(0.0301), "0.0301");
+  EXPECT_EQ(ratio_text(0.2894), "0.289");
+  EXPECT_EQ(ratio_text(1.0036), "1.004");
+  EXPECT_EQ(ratio_text(12.34), "12.3");
+  EXPECT_EQ(ratio_text(752.93), "753");
+  EXPECT_EQ(ratio_text(1'234'567), "1,234,567");
+}
+
 TEST(text_layout, elides_in_the_middle_by_code_points) {
   EXPECT_EQ(elide_middle("abcdefghij", 5), "ab…ij");
   EXPECT_EQ(elide_middle("abc", 3), "abc");
   EXPECT_EQ(elide_middle("µµµµµµ", 4), "µµ…µ");
   EXPECT_EQ(display_width(elide_middle("äöüäöüäöü", 6)), 6U);
+}
+
+TEST(text_layout, names_the_columns_that_a_table_has_no_room_for) {
+  const std::string wide(30, '1');
+  const auto table =
+      render_table({{"op"}, {"calls"}, {"host"}, {"GPU"}}, {{"a", wide, wide, wide}}, 40);
+  EXPECT_NE(table.find("2 more columns: host, GPU\n"), std::string::npos) << table;
 }
 
 TEST(text_layout, keeps_a_table_within_its_width) {

@@ -42,6 +42,30 @@ void emit_op(const runtime_session& session, const char* name) {
   session.runtime.op(&event);
 }
 
+/// A thread that has emitted an op and lives on until it is joined, where it may emit another.
+class lingering_thread {
+ public:
+  explicit lingering_thread(const runtime_session& session, const char* last = nullptr)
+      : thread_{[this, &session, last] {
+          emit_op(session, "aten::add");
+          emitted_.set_value();
+          joined_.get_future().wait();
+          if (last != nullptr) emit_op(session, last);
+        }} {
+    emitted_.get_future().wait();
+  }
+
+  void join() {
+    joined_.set_value();
+    thread_.join();
+  }
+
+ private:
+  std::promise<void> emitted_;
+  std::promise<void> joined_;
+  std::thread thread_;
+};
+
 result<capture::capture> open(const std::filesystem::path& path) {
   return capture::capture::open(path);
 }
@@ -223,19 +247,9 @@ TEST(process, the_events_of_an_ended_thread_are_kept) {
 TEST(process, a_thread_that_ends_while_the_session_stops_loses_nothing) {
   runtime_session session;
   ASSERT_EQ(session.start(), "");
-  std::promise<void> emitted;
-  std::promise<void> stopping;
-  std::thread worker{[&] {
-    emit_op(session, "aten::add");
-    emitted.set_value();
-    stopping.get_future().wait();
-  }};
-  emitted.get_future().wait();
+  lingering_thread worker{session};
   // Recording is over by then and the writer's last pass is to come.
-  test::gpu().at_stop = [&](activity_sink&) {
-    stopping.set_value();
-    worker.join();
-  };
+  test::gpu().at_stop = [&](activity_sink&) { worker.join(); };
   const auto read = session.finish();
   EXPECT_EQ(read.count(record_kind::op), 1U);
   EXPECT_EQ(read.collected().count(outcome::delivered, "cpu_op"), 1U);
@@ -244,17 +258,8 @@ TEST(process, a_thread_that_ends_while_the_session_stops_loses_nothing) {
 TEST(process, a_thread_that_ends_in_a_pause_loses_nothing) {
   runtime_session session;
   ASSERT_EQ(session.start(), "");
-  std::promise<void> emitted;
-  std::promise<void> paused;
-  std::thread worker{[&] {
-    emit_op(session, "aten::add");
-    emitted.set_value();
-    paused.get_future().wait();
-    emit_op(session, "aten::mul");
-  }};
-  emitted.get_future().wait();
+  lingering_thread worker{session, "aten::mul"};
   session.runtime.session_pause();
-  paused.set_value();
   worker.join();
   session.runtime.session_resume();
   EXPECT_EQ(session.finish().count(record_kind::op), 1U);
@@ -263,16 +268,8 @@ TEST(process, a_thread_that_ends_in_a_pause_loses_nothing) {
 TEST(process, what_a_thread_recorded_stays_out_of_the_session_after_its_own) {
   runtime_session session;
   ASSERT_EQ(session.start(), "");
-  std::promise<void> emitted;
-  std::promise<void> stopped;
-  std::thread worker{[&] {
-    emit_op(session, "aten::add");
-    emitted.set_value();
-    stopped.get_future().wait();
-  }};
-  emitted.get_future().wait();
+  lingering_thread worker{session};
   EXPECT_EQ(session.finish().count(record_kind::op), 1U);
-  stopped.set_value();
   worker.join();
   std::thread{[&] { emit_op(session, "aten::mul"); }}.join();
   ASSERT_EQ(session.start("b.opscope"), "");

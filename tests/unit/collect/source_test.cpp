@@ -3,7 +3,9 @@
 // Sources and layers: they start and stop with the session, and their failure is a warning.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -63,6 +65,22 @@ TEST(source, rows_above_the_memory_limit_are_counted) {
   EXPECT_EQ(session.finish().collected().count(outcome::dropped, "kernel"), 5000U);
 }
 
+TEST(source, is_detached_between_sessions_and_only_where_it_was_touched) {
+  runtime_session session;
+  std::array<char, 256> why{};
+  const auto detach = [&] { return session.runtime.detach(why.data(), why.size()); };
+  EXPECT_EQ(detach(), 0);
+  EXPECT_EQ(gpu().detached, 0);
+  gpu().touched = true;
+  ASSERT_EQ(session.start(), "");
+  EXPECT_EQ(detach(), 1);
+  EXPECT_NE(std::string_view{why.data()}.find("a session is on"), std::string_view::npos);
+  EXPECT_EQ(gpu().detached, 0);
+  session.finish();
+  EXPECT_EQ(detach(), 0);
+  EXPECT_EQ(gpu().detached, 1);
+}
+
 TEST(source, is_flushed_while_the_session_runs) {
   runtime_session session;
   ASSERT_EQ(session.start(), "");
@@ -82,6 +100,27 @@ TEST(source, one_that_cannot_start_is_a_warning_and_the_session_goes_on) {
   const auto read = session.finish();
   EXPECT_NE(read.document_json("warning")->find("another tool has it"), std::string_view::npos);
   EXPECT_EQ(gpu().stops, 0);
+}
+
+TEST(source, that_is_not_there_at_all_is_shown_once_a_process_and_in_every_capture) {
+  runtime_session session;
+  gpu().absent = true;
+  gpu().activity_fails = "find a GPU: there is none (plug one in)";
+  gpu().counters_fail = gpu().activity_fails;
+  testing::internal::CaptureStderr();
+  for (const char* name : {"first.opscope", "second.opscope"}) {
+    ASSERT_EQ(session.start(name), "");
+    EXPECT_TRUE(session.finish().document_json("warning").has_value()) << name;
+  }
+  const std::string shown = "opscope: warning: find a GPU: there is none (plug one in)\n";
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), shown);
+
+  session.options.dram = OPSCOPE_DRAM_OPS;  // asked for by name: never silent
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(session.start("third.opscope"), "");
+  EXPECT_EQ(session.runtime.counter_begin(test::name_of("aten::add"), 0, 0), 0);
+  session.finish();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), shown);
 }
 
 TEST(source, with_strict_one_that_cannot_start_refuses_the_session) {

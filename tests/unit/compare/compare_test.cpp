@@ -78,7 +78,11 @@ TEST_F(compare, a_different_result_is_wrong) {
   const auto receipt = opscope::compare(wrong, builtin, options_);
   EXPECT_TRUE(receipt.any_wrong());
   EXPECT_EQ(contender_of(receipt, 1).at("verdict"), "wrong");
-  EXPECT_NEAR(contender_of(receipt, 1).at("max_abs_error").get<double>(), 0.01, 1e-4);
+  const auto found = contender_of(receipt, 1);
+  EXPECT_NEAR(found.at("max_abs_error").get<double>(), 0.01, 1e-4);
+  EXPECT_EQ(found.at("atol"), 1e-5);
+  EXPECT_EQ(found.at("rtol"), 1.3e-6);
+  EXPECT_EQ(found.at("compared"), options_.inputs[0].tensors[0].numel());
 }
 
 TEST_F(compare, backward_measures_the_gradient_too) {

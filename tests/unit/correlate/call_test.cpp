@@ -28,6 +28,7 @@ TEST(call_mark, begins_the_first_op_inside_it) {
   EXPECT_EQ(links.op_of(first).crossing->source, call_source::call_mark);
   EXPECT_EQ(links.op_of(first).mark->ordinal, 7U);
   EXPECT_EQ(links.op_of(second).crossing->called, std::nullopt);
+  EXPECT_EQ(links.op_of(second).crossing->source, call_source::earlier_op);
   EXPECT_EQ(links.op_of(second).mark->cell, 2U);
   EXPECT_EQ(links.op_of(after).mark, std::nullopt);
 }
@@ -77,6 +78,7 @@ TEST(python_call, begins_only_its_first_op) {
   const auto capture = scene.open();
   const recorded_links links(capture);
   EXPECT_EQ(links.op_of(second).crossing->called, std::nullopt);
+  EXPECT_EQ(links.op_of(second).crossing->source, call_source::earlier_op);
   EXPECT_EQ(links.op_of(second).crossing->stages.python, std::nullopt);
 }
 
@@ -87,7 +89,7 @@ TEST(python_call, is_absent_for_an_operator) {
   const auto capture = scene.open();
   const recorded_links links(capture);
   EXPECT_EQ(links.op_of(op).crossing->called, std::nullopt);
-  EXPECT_EQ(links.op_of(op).crossing->source, call_source::none);
+  EXPECT_EQ(links.op_of(op).crossing->source, call_source::no_event);
   EXPECT_EQ(links.op_of(op).crossing->user_frame, user);
 }
 
@@ -97,7 +99,9 @@ TEST(python_call, cut_by_the_session_has_no_beginning) {
   scene.frame("Module.__call__", 0, 900, library | span_flag::open_at_start);
   const auto op = scene.op("a", 100, 200);
   const auto capture = scene.open();
-  EXPECT_EQ(recorded_links(capture).op_of(op).crossing->called, std::nullopt);
+  const recorded_links links(capture);
+  EXPECT_EQ(links.op_of(op).crossing->called, std::nullopt);
+  EXPECT_EQ(links.op_of(op).crossing->source, call_source::before_session);
 }
 
 TEST(user_range, begins_the_op_directly_inside_it) {
@@ -120,6 +124,17 @@ TEST(user_range, around_a_python_frame_is_not_directly_around_the_op) {
   const auto op = scene.op("aten::add", 100, 200);
   const auto capture = scene.open();
   EXPECT_EQ(recorded_links(capture).op_of(op).crossing->called, std::nullopt);
+}
+
+TEST(user_range, in_a_python_frame_may_hold_other_work_before_the_op) {
+  scene scene;
+  scene.frame("main", 0, 1000);
+  scene.range("mine", 50, 900);
+  const auto op = scene.op("aten::gelu", 100, 200);
+  const auto capture = scene.open();
+  const recorded_links links(capture);
+  EXPECT_EQ(links.op_of(op).crossing->called, std::nullopt);
+  EXPECT_EQ(links.op_of(op).crossing->source, call_source::no_event);
 }
 
 TEST(user_range, of_a_step_or_of_the_whole_process_is_no_call) {

@@ -193,6 +193,16 @@ TEST_F(chrome, call_marks_carry_the_contender_and_the_cell) {
   EXPECT_EQ(calls[0]["cat"], "user_annotation");
 }
 
+TEST_F(chrome, a_name_that_was_taken_meanwhile_is_not_replaced) {
+  // A link that leads nowhere passes for a free name until the file is put in place.
+  const auto out = folder / "out.json";
+  std::filesystem::create_symlink("nowhere", out);
+  EXPECT_THROW(export_file(open(), out, false), error);
+  EXPECT_TRUE(std::filesystem::is_symlink(out));
+  EXPECT_NO_THROW(export_file(open(), out, true));
+  EXPECT_FALSE(std::filesystem::is_symlink(out));
+}
+
 TEST_F(chrome, refuses_to_replace_a_file_and_leaves_no_partial_one) {
   const auto source = open();
   const auto out = folder / "out.json.gz";

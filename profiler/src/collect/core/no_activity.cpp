@@ -10,7 +10,7 @@ namespace {
 class no_activity final : public activity_source {
  public:
   void start(const activity_config& /*config*/, activity_sink& /*sink*/) override {
-    throw error(
+    throw no_gpu(
         "cannot record GPU work: this opscope was built without CUDA (build with "
         "OPSCOPE_WITH_CUDA=ON)");
   }
@@ -43,5 +43,7 @@ std::string describe_machine() {
 }
 
 bool activity_touched() noexcept { return false; }
+
+void detach_activity() {}
 
 }  // namespace opscope::collect

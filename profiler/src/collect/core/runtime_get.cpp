@@ -43,8 +43,9 @@ const opscope_runtime* first_core() noexcept {
 
 const opscope_runtime* find_or_install() noexcept {
   if (const opscope_runtime* first = first_core()) return first;
-  const opscope_runtime* own = install_runtime(
-      {make_activity_source, make_counter_source, describe_machine, activity_touched});
+  const opscope_runtime* own =
+      install_runtime({make_activity_source, make_counter_source, describe_machine,
+                       activity_touched, detach_activity});
   char entry[96];
   std::snprintf(entry, sizeof entry, "%ld:%" PRIx64 ":%" PRIxPTR, static_cast<long>(getpid()),
                 image_id(), reinterpret_cast<std::uintptr_t>(own));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "text_rows.hpp"
+#include "analyse/text_rows.hpp"
 
-namespace opscope::cli {
+namespace opscope::analyse {
 namespace {
 
 std::string csv_field(const std::string& text) {
@@ -46,9 +46,11 @@ std::string to_csv(const text_rows& what) {
 
 std::string to_markdown(const text_rows& what) {
   auto out = markdown_line(what.titles);
-  out += markdown_line(std::vector<std::string>(what.titles.size(), "---"));
+  std::vector<std::string> rule(what.titles.size(), "---");
+  for (std::size_t c = 0; c < what.right.size(); ++c) rule[c] += what.right[c] ? ":" : "";
+  out += markdown_line(rule);
   for (const auto& row : what.rows) out += markdown_line(row);
   return out;
 }
 
-}  // namespace opscope::cli
+}  // namespace opscope::analyse

@@ -4,12 +4,13 @@
 #include <string>
 #include <vector>
 
-namespace opscope::cli {
+namespace opscope::analyse {
 
-/// What a command prints as rows, for `--format csv` and `--format markdown`.
+/// What `--format csv` and `--format markdown` print.
 struct text_rows {
   std::vector<std::string> titles;
   std::vector<std::vector<std::string>> rows;  ///< each as long as `titles`
+  std::vector<bool> right = {};                ///< columns that Markdown aligns right; empty: none
 };
 
 /// RFC 4180, lines ended by a line feed.
@@ -18,4 +19,4 @@ struct text_rows {
 /// A GitHub table.
 [[nodiscard]] std::string to_markdown(const text_rows& what);
 
-}  // namespace opscope::cli
+}  // namespace opscope::analyse
