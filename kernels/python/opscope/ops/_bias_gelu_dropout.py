@@ -57,9 +57,13 @@ def bias_gelu_dropout(
             "opscope.ops.bias_gelu_dropout: a generator cannot be compiled "
             "(seed the default one with torch.manual_seed, or call this outside of torch.compile)"
         )
-    out, _ = torch.ops.opscope.bias_gelu_dropout(
-        input, bias, p, training, approximate=approximate, generator=generator, rng=rng
-    )
+    operator = torch.ops.opscope.bias_gelu_dropout.default
+    if approximate == "none" and rng == "element" and generator is None:
+        out, _ = operator(input, bias, p, training)  # keywords cost torch's argument parser time
+    else:
+        out, _ = operator(
+            input, bias, p, training, approximate=approximate, generator=generator, rng=rng
+        )
     return out  # type: ignore[no-any-return]
 
 
