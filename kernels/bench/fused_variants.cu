@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../src/bias_gelu_dropout_tile.cuh"
+#include "../src/bias_gelu_dropout_launch.cuh"
 
 namespace {
 
@@ -62,7 +62,9 @@ buffers allocate(matrix_size size, std::size_t element_bytes) {
   check(cudaMemset(pointer, 0x3F, static_cast<std::size_t>(size.columns) * element_bytes),
         "cudaMemset");
   result.bias = static_cast<char*>(pointer);
-  check(cudaMalloc(&pointer, result.matrix_bytes), "cudaMalloc");
+  // Enough for chunks of one row.
+  check(cudaMalloc(&pointer, static_cast<std::size_t>(size.rows * size.columns) * sizeof(double)),
+        "cudaMalloc");
   result.partials = static_cast<char*>(pointer);
   return result;
 }

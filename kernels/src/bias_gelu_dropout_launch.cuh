@@ -1,10 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-// From untyped arguments to the one instance of tile_kernel that serves them.
+// The grid of tile_kernel, and the way from untyped arguments to the one instance that serves them.
 #pragma once
+
+#include <algorithm>
 
 #include "bias_gelu_dropout_tile.cuh"
 
 namespace opscope::kernels::detail {
+
+/// Threads of a block across columns and down rows, and the blocks that cover the matrix.
+struct tile_grid {
+  int across;
+  int down;
+  int rows_a_chunk;
+  std::int64_t strips;
+  std::int64_t chunks;
+};
+
+/// Blocks below which threads take fewer rows, so that every multiprocessor has work. A constant,
+/// not the device's: sums over rows come out the same on every device.
+constexpr std::int64_t least_blocks = 1024;
+
+constexpr int power_of_two_from(std::int64_t count, int most) {
+  int power = 1;
+  while (power < count && power < most) power *= 2;
+  return power;
+}
+
+template <class Shape>
+constexpr tile_grid grid_of(matrix_size size, int width) {
+  const std::int64_t packs = size.columns / width;
+  const int rows = power_of_two_from(size.rows, Shape::threads);
+  const int across_at_most = std::max(Shape::most_across, Shape::threads / rows);
+  const int across = power_of_two_from(packs, across_at_most);
+  tile_grid grid{across, Shape::threads / across, 0, (packs + across - 1) / across, 0};
+  int rows_a_thread = Shape::rows_a_thread;
+  const auto cut = [&] {
+    grid.rows_a_chunk = grid.down * rows_a_thread;
+    grid.chunks = (size.rows + grid.rows_a_chunk - 1) / grid.rows_a_chunk;
+  };
+  for (cut(); rows_a_thread > 1 && grid.strips * grid.chunks < least_blocks; cut()) {
+    rows_a_thread /= 2;
+  }
+  return grid;
+}
+
+/// Launches on `stream`; returns what the launch reported.
+template <class Element, class Form, bool Backward, bool Drop, int Width, class Shape>
+cudaError_t launch_tiles(tile_arguments<Element> arguments, cudaStream_t stream) {
+  constexpr std::int64_t most_along_y = 65535;
+  const tile_grid grid = grid_of<Shape>(arguments.size, Width);
+  arguments.chunks = grid.chunks;
+  arguments.rows_a_chunk = grid.rows_a_chunk;
+  const auto extent = [](std::int64_t blocks) { return static_cast<unsigned>(blocks); };
+  const dim3 blocks(extent(grid.strips), extent(std::min(grid.chunks, most_along_y)),
+                    extent((grid.chunks + most_along_y - 1) / most_along_y));
+  const dim3 threads(extent(grid.across), extent(grid.down));
+  tile_kernel<Element, Form, Backward, Drop, Width, Shape>
+      <<<blocks, threads, 0, stream>>>(arguments);
+  return cudaGetLastError();
+}
+
+/// May these pointers be read and written as 16-byte vectors?
+template <class... Pointers>
+bool all_vector_aligned(Pointers... pointers) {
+  return ((reinterpret_cast<std::uintptr_t>(pointers) % 16 == 0) && ...);
+}
 
 /// A call of either direction; `grad_output` and `partials` are null in the forward one.
 struct untyped_call {

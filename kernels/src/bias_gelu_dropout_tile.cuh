@@ -15,7 +15,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <opscope/kernels/bias_gelu_dropout.hpp>
 #include <type_traits>
@@ -25,11 +24,11 @@
 
 namespace opscope::kernels::detail {
 
-/// How the work is spread; chosen by measurement where the kernels are launched.
+/// How the work is spread. kernels/bench/fused_variants.cu compares shapes.
 ///
 /// @tparam Threads       of a block
 /// @tparam MostAcross    threads side by side over columns, at most; the rest goes to rows
-/// @tparam RowsAThread   that a thread handles
+/// @tparam RowsAThread   that a thread handles in a large matrix
 /// @tparam RowsInFlight  that a thread loads before it uses the first
 /// @tparam BlocksEach    resident blocks of a multiprocessor that the registers must allow
 template <int Threads, int MostAcross, int RowsAThread, int RowsInFlight, int BlocksEach>
@@ -317,54 +316,6 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks_each)
                                                  chunk);
     }
   }
-}
-
-/// Threads of a block across columns and down rows, and the blocks that cover the matrix.
-struct tile_grid {
-  int across;
-  int down;
-  std::int64_t strips;
-  std::int64_t chunks;
-};
-
-constexpr int power_of_two_from(std::int64_t count, int most) {
-  int power = 1;
-  while (power < count && power < most) power *= 2;
-  return power;
-}
-
-template <class Shape>
-constexpr tile_grid grid_of(matrix_size size, int width) {
-  const std::int64_t packs = size.columns / width;
-  const int rows = power_of_two_from(size.rows, Shape::threads);
-  const int across_at_most = std::max(Shape::most_across, Shape::threads / rows);
-  const int across = power_of_two_from(packs, across_at_most);
-  const int down = Shape::threads / across;
-  const std::int64_t rows_a_chunk = std::int64_t{down} * Shape::rows_a_thread;
-  return {across, down, (packs + across - 1) / across,
-          (size.rows + rows_a_chunk - 1) / rows_a_chunk};
-}
-
-/// Launches on `stream`; returns what the launch reported.
-template <class Element, class Form, bool Backward, bool Drop, int Width, class Shape>
-cudaError_t launch_tiles(tile_arguments<Element> arguments, cudaStream_t stream) {
-  constexpr std::int64_t most_along_y = 65535;
-  const tile_grid grid = grid_of<Shape>(arguments.size, Width);
-  arguments.chunks = grid.chunks;
-  arguments.rows_a_chunk = grid.down * Shape::rows_a_thread;
-  const auto extent = [](std::int64_t blocks) { return static_cast<unsigned>(blocks); };
-  const dim3 blocks(extent(grid.strips), extent(std::min(grid.chunks, most_along_y)),
-                    extent((grid.chunks + most_along_y - 1) / most_along_y));
-  const dim3 threads(extent(grid.across), extent(grid.down));
-  tile_kernel<Element, Form, Backward, Drop, Width, Shape>
-      <<<blocks, threads, 0, stream>>>(arguments);
-  return cudaGetLastError();
-}
-
-/// May these pointers be read and written as 16-byte vectors?
-template <class... Pointers>
-bool all_vector_aligned(Pointers... pointers) {
-  return ((reinterpret_cast<std::uintptr_t>(pointers) % 16 == 0) && ...);
 }
 
 }  // namespace opscope::kernels::detail
