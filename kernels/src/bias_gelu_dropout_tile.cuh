@@ -24,7 +24,7 @@
 
 namespace opscope::kernels::detail {
 
-/// How the work is spread. kernels/bench/fused_variants.cu compares shapes.
+/// How the work is spread. kernels/bench/fused_shapes.cu compares shapes.
 ///
 /// @tparam Threads       of a block
 /// @tparam MostAcross    threads side by side over columns, at most; the rest goes to rows

@@ -26,6 +26,26 @@ __device__ __forceinline__ Element narrow(Value value) {
 }
 
 template <class Element>
+constexpr int vector_width = 16 / static_cast<int>(sizeof(Element));
+
+/// As many elements as one load or store of a thread moves.
+template <class Element>
+struct alignas(16) vector {
+  Element lanes[vector_width<Element>];
+};
+
+template <class Element>
+__device__ __forceinline__ auto widen_lane(const vector<Element>& in, int lane) {
+  return widen(in.lanes[lane]);
+}
+
+/// One instruction for either half of a word, where __bfloat162float takes two for the upper one.
+__device__ __forceinline__ float widen_lane(const vector<__nv_bfloat16>& in, int lane) {
+  const unsigned word = reinterpret_cast<const unsigned*>(in.lanes)[lane / 2];
+  return __uint_as_float(lane % 2 == 0 ? word << 16U : word & 0xFFFF0000U);
+}
+
+template <class Element>
 constexpr precision digits_of = sizeof(Element) == 2 ? precision::half : precision::full;
 
 }  // namespace opscope::kernels::detail

@@ -2,21 +2,36 @@
 // GELU and its derivative, once for CUDA and host.
 //
 // With a = |x| both forms are one function of the upper tail q(a) = 1 − σ(a), where σ is Φ for the
-// exact form and the logistic function of 2u for the tanh form:
+// exact form and the logistic function of U(a) = 2√(2/π)·(a + 0.044715·a³) for the tanh form:
 //
 //   gelu(x)  = max(x, 0) − a·q(a)
 //   gelu'(x) = x < 0 ? d(a) : 1 − d(a),   d(a) = q(a) + a·q'(a)
 //
 // so nothing cancels in the negative tail, where x·(1 + erf(x/√2))/2 loses every digit below −5.
-// q decays like e^(−a²/2) and like e^(−2u); the exponent is carried as a rounded value and its
-// rounding error, because an absolute error there is a relative error of the result. Both factors
-// of the scaled pair below are normal numbers where the product is subnormal.
 //
-// Exact form: q(a) = e^(−a²/2)·R(a) with R(a) = erfcx(a/√2)/2; R(a)·(a + 4) and
-// (R(a) − a/√(2π))/(a₀ − a), a₀ = 0.75179 the zero of d, are minimax polynomials in
-// s = (a − 4)/(a + 4), fitted in 40-digit arithmetic (relative errors 1.3e-9 and 5.8e-10; the
-// short ones 3.2e-6 and 9.5e-7).
-// Above `limit` q is 0 in every type; the clamp keeps infinities out of the products.
+// Full precision (fp32) uses additions, multiplications and fma alone, so that the bound of 2 ulp
+// rests on no approximate instruction; a reciprocal only starts a quotient that its residue
+// corrects. An absolute error of the exponent is a relative error of the result, so the exponent
+// is reduced as a value and its rounding error, to e^−h = 2^k·(1 + w). Factors stand as 1 + z with
+// |z| ≤ 1/2, where the rounding of z weighs half and one fma applies it. 2^k is applied last, in
+// two steps, because the result may be subnormal.
+//
+//   exact:  a·q = e^(−a²/2)·y·(1 + v),  y = a/(1.25·(a + 2.375)),  v a polynomial in y
+//   tanh:   a·q = e^−U·y,               y = a/(1 + e^−U)
+//   d     = e^(−a²/2)·(a₀ − a)·(1 + v)/2 for a ≤ 3.75,  a₀ the zero of d, v a polynomial in a
+//
+// The last line holds for both forms: they differ so little there that the tanh form's poles at
+// U = ±iπ hardly disturb v. Beyond 3.75 |d| < 2^−9 and the short formulas have digits enough.
+//
+// Half precision (fp16, bf16: results of at most 11 bits) takes 2^t and 1/t from the hardware:
+//
+//   exact:  a·q = e^(−a²/2)·y·V(y), y = a/(a + 2.5);   d = e^(−a²/2)·(V(y)/(a + 2.5) − a/√(2π))
+//   tanh:   with e = e^−U, r = 1/(1 + e): a·q = a·e·r;  d = e·r·(1 − a·U'(a)·r)
+//
+// kernels/bench/gelu_coefficients.py fits the coefficients.
+//
+// Largest errors over all 2^32 inputs, on a host whose fma and division are correctly rounded:
+// fp32 values 1.97 ulp (exact) and 1.92 (tanh), derivatives 0.98 of 2^−23·max(|g'|, 2^−6).
 #pragma once
 
 #include "primitives.hpp"
@@ -26,202 +41,278 @@ namespace opscope::kernels::detail {
 /// What the result is rounded to: `half` results keep at most 11 bits and need no error terms.
 enum class precision : std::uint8_t { half, full };
 
-/// value·scale, where the product may be subnormal and the factors are not.
-template <class Value>
-struct scaled {
-  Value value;
-  Value scale;
+/// e^(−unit·n)·2^27 = power·e^(unit·(g + g_low)), |unit·g| ≤ 0.35; power is 0 for n at the limit.
+struct reduced {
+  float g;
+  float g_low;
+  float power;
 };
 
-/// e·2^−shift for a decaying exponent: 2^−(high + low), high ≥ 0 and |low| small.
-template <precision Precision>
-OPSCOPE_MATH scaled<float> decay(float high, float low) {
-  if constexpr (Precision == precision::half) {
-    return {exp2_flushed(24.0F - high), 0x1p-24F};
-  } else {
-    const bool deep = high > 64.0F;
-    const float power = exp2_flushed((deep ? 64.0F : 0.0F) - high);
-    return {fused(power, -0.693147182F * low, power), deep ? 0x1p-64F : 1.0F};
-  }
+// Half precision's e is divided by this unit, to stay normal where a·q of bf16 is not. As large as
+// that allows: in units of it e's exponent is off by the rounding of numbers near 12.
+constexpr float short_unit = 0x1p-12F;
+
+// 2^27 keeps power normal down to the results that round to 0: a·q < 2^−150.
+constexpr float power_unit = 0x1p-27F;
+
+/// Reduces n + n_low ≥ 0, less than 154.5 `Octaves` (the n that halves e^(−unit·n)).
+template <class Octave>
+OPSCOPE_MATH reduced reduce(float n, float n_low) {
+  // Adding 1.5·2^23 rounds to an integer, which then stands in the low mantissa bits.
+  constexpr float magic = 12582912.0F + 27.0F + 127.0F;
+  const float shifted = fused(n, -Octave::reciprocal, magic);
+  const float k = shifted - magic;
+  return {fused(k, -Octave::high, -n), fused(k, -Octave::low, -n_low), exponent_field(shifted)};
 }
+
+/// a/(divisor + divisor_low) rounded once but for a few thousandths of a unit.
+OPSCOPE_MATH float quotient(float a, float divisor, float divisor_low) {
+  const float r = reciprocal(divisor);
+  const float y = product(a, r);
+  return fused(fused(-y, divisor_low, fused(-y, divisor, a)), r, y);
+}
+
+/// The normal distribution's e^(−a²/2), of which both forms' derivatives are multiples.
+struct gaussian {
+  // n = a², unit = 1/2; `high` is short, so that k·high is exact.
+  struct octave {
+    static constexpr float high = 0x1.62e4p0F;
+    static constexpr float low = 2.8572135e-06F;
+    static constexpr float reciprocal = 0.7213475F;
+  };
+
+  static OPSCOPE_MATH reduced reduce(float a) {
+    const float square = product(a, a);
+    return detail::reduce<octave>(square, fused(a, a, -square));
+  }
+
+  /// e^(g/2) − 1, its first term exact.
+  static OPSCOPE_MATH float expm1(float g) {
+    const float higher =
+        polynomial(g, 0.125F, 0.0208331496F, 0.00260415068F, 0.000261525769F, 2.17810375e-05F);
+    return fused(g, product(g, higher), 0.5F * g);
+  }
+
+  /// e^(−a²/2)/short_unit
+  static OPSCOPE_MATH float short_value(float a) {
+    const float b = product(a, 0.8493218F);  // √(log₂(e)/2)
+    return exp2_flushed(fused(-b, b, 12.0F));
+  }
+
+  /// d(a) for a ≤ 3.75, where `Form` has its zero and the polynomial v in a − 3/4.
+  template <class Form>
+  static OPSCOPE_MATH float slope(float a) {
+    const reduced e = reduce(a);
+    const float w = expm1(e.g);
+    const float v = Form::slope_ratio(a - 0.75F);
+    const float t = Form::zero - a;
+    float t_low = ((Form::zero - t) - a) + Form::zero_low;
+    t_low = fused(t, 0.5F * e.g_low, t_low);
+    // (t + t_low)·(1 + w) as a sum, then times 1 + v.
+    const float more = fused(t, w, fused(t_low, w, t_low));
+    const float sum = t + more;
+    const float sum_low = more - (sum - t);
+    return (sum + fused(sum, v, sum_low)) * (e.power * (0.5F * power_unit));
+  }
+};
 
 /// The exact form: Φ, the distribution function of the normal distribution.
 struct exact_form {
+  static constexpr float zero = 0x1.80ep-1F;
+  static constexpr float zero_low = 8.254032e-05F;
+
   template <precision Precision>
-  static OPSCOPE_MATH scaled<float> tail(float a) {
-    const mapped m = map<Precision>(a);
-    const scaled<float> e = gaussian<Precision>(a);
-    return {tail_ratio<Precision>(m.s) * m.r * e.value, e.scale};
+  static OPSCOPE_MATH float limit(float) {
+    return Precision == precision::half ? 13.882F : 14.611F;
   }
 
   template <precision Precision>
-  static OPSCOPE_MATH scaled<float> slope(float a) {
-    const mapped m = map<Precision>(a);
-    const scaled<float> e = gaussian<Precision>(a);
-    const float to_zero = (0.751791537F - a) - 1.21144499e-08F;
-    return {slope_ratio<Precision>(m.s) * to_zero * e.value, e.scale};
+  static OPSCOPE_MATH double limit(double) {
+    return 40.0;
+  }
+
+  /// positive − a·q(a)
+  template <precision Precision>
+  static OPSCOPE_MATH float minus_tail(float positive, float a) {
+    if constexpr (Precision == precision::half) {
+      const float y = product(a, reciprocal(a + 2.5F));
+      return fused(-product(y, gaussian::short_value(a)), short_ratio(y), positive);
+    } else {
+      constexpr float slope = 1.25F;
+      constexpr float offset = 1.25F * 2.375F;
+      const reduced e = gaussian::reduce(a);
+      const float w = gaussian::expm1(e.g + e.g_low);
+      const float divisor = fused(slope, a, offset);
+      const float y = quotient(a, divisor, fused(slope, a, offset - divisor));
+      const float s = y - 0.40625F;
+      const float steep =
+          polynomial(s, 0.836280704F, 0.365273535F, -0.704653919F, -0.449417621F, 0.609027624F,
+                     0.868575037F, -0.17307277F, -1.16252124F, -0.7756356F);
+      // The linear term apart: Horner's rule would round a slope of −1.3.
+      const float v = fused(s, -1.27374959F, fused(product(s, steep), s, -0.133672476F));
+      const float z = fused(v, 1.0F + w, w);
+      return fused(-product(fused(y, z, y), e.power), power_unit, positive);
+    }
   }
 
   template <precision Precision>
-  static OPSCOPE_MATH scaled<double> tail(double a) {
-    return {0.5 * erfc(a * 0.70710678118654752), 1.0};
+  static OPSCOPE_MATH double minus_tail(double positive, double a) {
+    return fused(-a, 0.5 * erfc(a * 0.70710678118654752), positive);
   }
 
-  template <precision Precision>
-  static OPSCOPE_MATH scaled<double> slope(double a) {
+  static OPSCOPE_MATH float short_slope(float a) {
+    constexpr float density = short_unit * 0.3989423F;  // 1/√(2π)
+    const float r = reciprocal(a + 2.5F);
+    const float mills = product(r, short_ratio(product(a, r)));
+    return fused(gaussian::short_value(a), fused(-density, a, mills), 0.0F);
+  }
+
+  /// d(a)·2/(e^(−a²/2)·(a₀ − a)) − 1 at a = 3/4 + s ≤ 3.75.
+  static OPSCOPE_MATH float slope_ratio(float s) {
+    return polynomial(s, 0.14511627F, -0.169775158F, 0.0733173639F, -0.0287015308F, 0.010358627F,
+                      -0.00348800956F, 0.00110767956F, -0.000335345656F, 9.59035897e-05F,
+                      -2.420071e-05F, 4.71612793e-06F, -5.90423042e-07F, 3.42117801e-08F);
+  }
+
+  static OPSCOPE_MATH double slope(double a) {
     const double density = 0.39894228040143268 * exp(-0.5 * a * a);
-    return {fused(-a, density, 0.5 * erfc(a * 0.70710678118654752)), 1.0};
+    return fused(-a, density, 0.5 * erfc(a * 0.70710678118654752));
   }
-
-  static OPSCOPE_MATH float limit(float) { return 17.0F; }
-  static OPSCOPE_MATH double limit(double) { return 40.0; }
 
  private:
-  /// The argument s = (a − 4)/(a + 4) of the polynomials, and r = 1/(a + 4).
-  struct mapped {
-    float s;
-    float r;
-  };
-
-  template <precision Precision>
-  static OPSCOPE_MATH mapped map(float a) {
-    const float r = reciprocal(a + 4.0F);
-    const float s = fused(-8.0F, r, 1.0F);
-    if constexpr (Precision == precision::half) return {s, r};
-    // The polynomials are steep near s = −1, where a + 4 and its reciprocal are off by 2^−24 each:
-    // one step takes both errors away, and r = (1 − s)/8.
-    const float residual = fused(-s, a, fused(-4.0F, s + 1.0F, a));
-    const float corrected = fused(residual, r, s);
-    return {corrected, fused(-0.125F, corrected, 0.125F)};
-  }
-
-  /// e^(−a²/2) = 2^(−a²·log₂(e)/2).
-  template <precision Precision>
-  static OPSCOPE_MATH scaled<float> gaussian(float a) {
-    constexpr float half_log2e = 0.721347511F;
-    constexpr float half_log2e_low = 9.62981517e-09F;
-    const float square = product(a, a);
-    const float high = product(square, half_log2e);
-    float low = 0.0F;
-    if constexpr (Precision == precision::full) {
-      const float square_low = fused(a, a, -square);
-      low = fused(square, half_log2e, -high);
-      low = fused(square, half_log2e_low, low);
-      low = fused(square_low, half_log2e, low);
-    }
-    return decay<Precision>(high, low);
-  }
-
-  template <precision Precision>
-  static OPSCOPE_MATH float tail_ratio(float s) {
-    if constexpr (Precision == precision::half) {
-      return polynomial(s, 0.755287111F, -0.60788548F, 0.387034684F, -0.186687917F, 0.0611047484F,
-                        -0.00666363677F, -0.00465728855F);
-    } else {
-      return polynomial(s, 0.755285144F, -0.607896626F, 0.387137294F, -0.186521575F, 0.0603983514F,
-                        -0.00754261389F, -0.0034922203F, 0.00163548696F, 0.000171860287F,
-                        -0.000219284775F, -4.50616099e-05F);
-    }
-  }
-
-  template <precision Precision>
-  static OPSCOPE_MATH float slope_ratio(float s) {
-    if constexpr (Precision == precision::half) {
-      return polynomial(s, 0.462211668F, -0.103366271F, 0.0604434013F, -0.028082585F,
-                        0.00963764545F, -0.00173222832F, -0.000395185984F);
-    } else {
-      return polynomial(s, 0.462211251F, -0.103365898F, 0.0604629144F, -0.0280833319F,
-                        0.00950531289F, -0.00178839429F, -0.000156576745F, 0.000185544966F,
-                        -1.30850867e-05F, -1.61068765e-05F);
-    }
+  /// V(y)·short_unit
+  static OPSCOPE_MATH float short_ratio(float y) {
+    return polynomial(y, short_unit * 1.25000024F, short_unit * -1.24340522F,
+                      short_unit * 0.169609711F, short_unit * 0.294673473F,
+                      short_unit * 0.0273841936F, short_unit * -0.022382699F,
+                      short_unit * -0.165133387F, short_unit * 0.0884070024F);
   }
 };
 
-/// The tanh form: (1 + tanh u)/2 is the logistic function of 2u = 2·√(2/π)·(x + 0.044715·x³).
-/// With e = e^(−2u): q = e/(1 + e) and d = e·(1 + e − a·w)/(1 + e)², w = d(2u)/da.
+/// The tanh form: (1 + tanh u)/2 is the logistic function of 2u. With n = a·(a² + 1/0.044715),
+/// U(a) = unit·n and U'(a) = unit·(3·a² + 1/0.044715).
 struct tanh_form {
+  static constexpr float zero = 0x1.814p-1F;
+  static constexpr float zero_low = 2.0015821e-05F;
+
   template <precision Precision>
-  static OPSCOPE_MATH scaled<float> tail(float a) {
-    const scaled<float> e = logistic_decay<Precision>(a);
-    return {e.value * reciprocal(fused(e.value, e.scale, 1.0F)), e.scale};
+  static OPSCOPE_MATH float limit(float) {
+    return Precision == precision::half ? 10.379F : 10.7858F;
   }
 
   template <precision Precision>
-  static OPSCOPE_MATH scaled<float> slope(float a) {
-    const scaled<float> e = logistic_decay<Precision>(a);
-    const float sum = fused(e.value, e.scale, 1.0F);
-    const float r = reciprocal(sum);
-    const float w = fused(a * a, 0.214064449F, 1.59576917F);
-    return {e.value * r * (r * fused(-a, w, sum)), e.scale};
+  static OPSCOPE_MATH double limit(double) {
+    return 25.0;
+  }
+
+  /// positive − a·q(a)
+  template <precision Precision>
+  static OPSCOPE_MATH float minus_tail(float positive, float a) {
+    if constexpr (Precision == precision::half) {
+      const float e = short_decay(a, fused(a, a, ratio_high));
+      return fused(-product(a, e), reciprocal(e + 1.0F / short_unit), positive);
+    } else {
+      const reduced e = reduce(a);
+      const float w = expm1(e.g + e.g_low);
+      const float value = fused(w, power_unit, power_unit);
+      const float divisor = fused(e.power, value, 1.0F);
+      const float y = quotient(a, divisor, fused(e.power, value, 1.0F - divisor));
+      return fused(-product(fused(y, w, y), e.power), power_unit, positive);
+    }
   }
 
   template <precision Precision>
-  static OPSCOPE_MATH scaled<double> tail(double a) {
+  static OPSCOPE_MATH double minus_tail(double positive, double a) {
     const double e = exp(-twice_u(a));
-    return {e / (1.0 + e), 1.0};
+    return fused(-a, e / (1.0 + e), positive);
   }
 
-  template <precision Precision>
-  static OPSCOPE_MATH scaled<double> slope(double a) {
+  static OPSCOPE_MATH float short_slope(float a) {
+    const float m = fused(a, a, ratio_high);
+    const float e = short_decay(a, m);
+    const float r = reciprocal(e + 1.0F / short_unit);
+    // U' = unit·(3m − 2/0.044715), divided by short_unit as r is multiplied by it.
+    const float w = fused(m, 0.21406445F / short_unit, -3.1915383F / short_unit);
+    return fused(product(e, r), fused(-product(a, w), r, 1.0F), 0.0F);
+  }
+
+  /// d(a)·2/(e^(−a²/2)·(a₀ − a)) − 1 at a = 3/4 + s ≤ 3.75.
+  static OPSCOPE_MATH float slope_ratio(float s) {
+    return polynomial(s, 0.142901987F, -0.169369176F, 0.0789341256F, -0.0237434395F, 0.010465119F,
+                      -0.00493356446F, 0.000456839392F, -0.000293837336F, 0.000214496686F,
+                      -4.27321429e-05F, -1.45340719e-05F, 1.29857108e-05F, -3.75052127e-06F,
+                      4.81817096e-07F, -2.26907595e-08F);
+  }
+
+  static OPSCOPE_MATH double slope(double a) {
     const double e = exp(-twice_u(a));
     const double sum = 1.0 + e;
     const double w = fused(a * a, 6.0 * 0.044715 * 0.79788456080286536, 2.0 * 0.79788456080286536);
-    return {e / (sum * sum) * fused(-a, w, sum), 1.0};
+    return fused(e / (sum * sum), fused(-a, w, sum), 0.0);
   }
 
-  static OPSCOPE_MATH float limit(float) { return 12.5F; }
-  static OPSCOPE_MATH double limit(double) { return 25.0; }
-
  private:
+  // unit = 2√(2/π)·0.044715; `high` is short, so that k·high is exact.
+  struct octave {
+    static constexpr float high = 9.714111F;
+    static constexpr float low = -2.0300102e-05F;
+    static constexpr float reciprocal = 0.10294324F;
+  };
+
+  // 1/0.044715; the leading part is a multiple of 2^−16, so that m − ratio_high is exact.
+  static constexpr float ratio_high = 22.363861F;
+  static constexpr float ratio_low = -1.081748e-06F;
+
+  static OPSCOPE_MATH reduced reduce(float a) {
+    const float m = fused(a, a, ratio_high);
+    const float m_low = fused(a, a, ratio_high - m) + ratio_low;
+    const float n = product(a, m);
+    return detail::reduce<octave>(n, fused(a, m_low, fused(a, m, -n)));
+  }
+
+  /// e^(unit·g) − 1
+  static OPSCOPE_MATH float expm1(float g) {
+    return product(g, polynomial(g, 0.0713548213F, 0.00254575489F, 6.05492351e-05F, 1.08014183e-06F,
+                                 1.55101176e-08F, 1.83852183e-10F));
+  }
+
+  /// e^(−U(a))/short_unit, m = a² + 1/0.044715
+  static OPSCOPE_MATH float short_decay(float a, float m) {
+    return exp2_flushed(fused(-product(a, octave::reciprocal), m, 12.0F));
+  }
+
   static OPSCOPE_MATH double twice_u(double a) {
     return 2.0 * 0.79788456080286536 * a * fused(0.044715 * a, a, 1.0);
   }
-
-  /// 2^(−a·(A + B·a²)). A's leading part is a multiple of 2^−18, so that m − A is exact for every
-  /// m < 64 and gives m's error.
-  template <precision Precision>
-  static OPSCOPE_MATH scaled<float> logistic_decay(float a) {
-    constexpr float linear = 2.302207947F;
-    constexpr float linear_low = 2.5136697e-07F;
-    constexpr float cubic = 0.102943242F;
-    constexpr float cubic_low = -2.01619854e-09F;
-    const float square = product(a, a);
-    if constexpr (Precision == precision::half) {
-      return decay<Precision>(product(a, fused(cubic, square, linear + linear_low)), 0.0F);
-    } else {
-      const float m = fused(cubic, square, linear);
-      float m_low = fused(cubic, square, linear - m);
-      m_low += fused(cubic_low, square, linear_low);
-      m_low = fused(cubic, fused(a, a, -square), m_low);
-      const float high = product(a, m);
-      return decay<Precision>(high, fused(a, m_low, fused(a, m, -high)));
-    }
-  }
 };
+
+/// d(a) = q(a) + a·q'(a), +0 at the limit.
+template <class Form, precision Precision>
+OPSCOPE_MATH float slope(float a) {
+  const float beyond = Form::short_slope(a);
+  if constexpr (Precision == precision::half) return beyond;
+  return a > 3.75F ? beyond : gaussian::slope<Form>(a);
+}
+
+template <class Form, precision Precision>
+OPSCOPE_MATH double slope(double a) {
+  return Form::slope(a);
+}
 
 /// gelu(x); NaN for NaN, +0 for −inf.
 template <class Form, precision Precision, class Value>
 OPSCOPE_MATH Value gelu(Value x) {
-  const Value magnitude = std::fabs(x);
-  // A comparison, not a minimum: NaN must pass.
-  const Value a = magnitude > Form::limit(x) ? Form::limit(x) : magnitude;
-  const scaled<Value> q = Form::template tail<Precision>(a);
+  const Value a = magnitude_at_most(x, Form::template limit<Precision>(x));
   const Value positive = x < Value{0} ? Value{0} : x;
-  if constexpr (Precision == precision::half) {
-    // The scale is always small: a·scale would be subnormal for a subnormal argument.
-    return fused(-(a * q.value), q.scale, positive);
-  } else {
-    return fused(-(a * q.scale), q.value, positive);
-  }
+  return Form::template minus_tail<Precision>(positive, a);
 }
 
 /// gelu'(x); NaN for NaN, 1 for +inf, 0 for −inf.
 template <class Form, precision Precision, class Value>
 OPSCOPE_MATH Value gelu_derivative(Value x) {
-  const Value magnitude = std::fabs(x);
-  const Value a = magnitude > Form::limit(x) ? Form::limit(x) : magnitude;
-  const scaled<Value> d = Form::template slope<Precision>(a);
-  const Value lower = fused(d.value, d.scale, Value{0});
+  // The short formulas' limit, for they take over in full precision too.
+  const Value limit = Form::template limit<precision::half>(x);
+  const Value lower = slope<Form, Precision>(at_most(std::fabs(x), limit));
   return x < Value{0} ? lower : Value{1} - lower;
 }
 

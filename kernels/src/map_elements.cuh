@@ -6,16 +6,28 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdint>
+
+#include "elements.cuh"
 
 namespace opscope::kernels::detail {
 
-/// How a function's work is spread: 16-byte vectors that a thread handles, and threads of a block.
-/// Every function names one for each element type: `Function::template shape<Element>`.
+/// How work is spread: 16-byte vectors that a thread handles, and threads of a block.
 struct launch_shape {
   int vectors_a_thread;
   int block_threads;
 };
+
+// Blocks that a multiprocessor must have registers for: 1,536 threads, which is 40 registers each.
+// fp64 is bound by its arithmetic and needs more.
+template <class Element, int BlockThreads>
+constexpr int resident_blocks = sizeof(Element) == 8 ? 1 : 1536 / BlockThreads;
+
+// Work that hardly fills the multiprocessors is over soonest spread thin: up to 8 MiB a buffer take
+// one vector a thread. (Reasoned, not measured: the "hot" rows of kernels/bench/launch_shapes.cu.)
+constexpr std::int64_t few_vectors = std::int64_t{1} << 19;
+constexpr launch_shape few_vectors_shape = {1, 128};
 
 /// Buffers of one call: `Inputs` sources and one destination of `count` elements each.
 template <class Element, int Inputs>
@@ -25,63 +37,70 @@ struct buffers {
   std::int64_t count;
 };
 
-template <class Element>
-constexpr int vector_width = 16 / static_cast<int>(sizeof(Element));
-
-template <class Element>
-struct alignas(16) vector {
-  Element lanes[vector_width<Element>];
-};
-
 template <class Function, class Element, int Inputs>
 __device__ __forceinline__ void map_one(const buffers<Element, Inputs>& data, std::int64_t i) {
   if constexpr (Inputs == 1) {
-    data.output[i] = Function::apply(data.inputs[0][i]);
+    data.output[i] = narrow<Element>(Function::template apply<Element>(widen(data.inputs[0][i])));
   } else {
-    data.output[i] = Function::apply(data.inputs[0][i], data.inputs[1][i]);
+    data.output[i] = narrow<Element>(
+        Function::template apply<Element>(widen(data.inputs[0][i]), widen(data.inputs[1][i])));
   }
 }
 
+/// One vector of every input to one of the output.
 template <class Function, class Element, int Inputs>
-__global__ void __launch_bounds__(Function::template shape<Element>.block_threads)
-    map_vectors(buffers<Element, Inputs> data) {
+__device__ __forceinline__ vector<Element> map_one_vector(const vector<Element> (&in)[Inputs]) {
+  vector<Element> out;
+#pragma unroll
+  for (int lane = 0; lane < vector_width<Element>; ++lane) {
+    if constexpr (Inputs == 1) {
+      out.lanes[lane] = narrow<Element>(Function::template apply<Element>(widen_lane(in[0], lane)));
+    } else {
+      out.lanes[lane] = narrow<Element>(
+          Function::template apply<Element>(widen_lane(in[0], lane), widen_lane(in[1], lane)));
+    }
+  }
+  return out;
+}
+
+/// What the last block of a grid has to do: whole vectors, then single elements.
+struct remainder {
+  int vectors;
+  int elements;
+};
+
+// nvcc cannot take a launch_shape as template argument of a kernel.
+template <class Function, int VectorsAThread, int BlockThreads, class Element, int Inputs>
+__global__ void __launch_bounds__(BlockThreads, resident_blocks<Element, BlockThreads>)
+    map_vectors(const buffers<Element, Inputs> data, const remainder last) {
   using vector_type = vector<Element>;
-  constexpr int width = vector_width<Element>;
-  constexpr int block_threads = Function::template shape<Element>.block_threads;
-  constexpr int repeat = Function::template shape<Element>.vectors_a_thread;
-  const std::int64_t vectors = data.count / width;
-  const std::int64_t first =
-      static_cast<std::int64_t>(blockIdx.x) * (block_threads * repeat) + threadIdx.x;
-  vector_type in[repeat][Inputs];
+  constexpr int block_vectors = VectorsAThread * BlockThreads;
+  const bool is_last = blockIdx.x == gridDim.x - 1;
+  const int vectors = is_last ? last.vectors : block_vectors;
+  const int thread = static_cast<int>(threadIdx.x);
+  const std::uint64_t first = std::uint64_t{blockIdx.x} * block_vectors + threadIdx.x;
+  const vector_type* from[Inputs];
 #pragma unroll
-  for (int r = 0; r < repeat; ++r) {
-    const std::int64_t v = first + r * block_threads;
-    if (v < vectors) {
+  for (int k = 0; k < Inputs; ++k) {
+    from[k] = reinterpret_cast<const vector_type*>(data.inputs[k]) + first;
+  }
+  vector_type* const to = reinterpret_cast<vector_type*>(data.output) + first;
+  vector_type in[VectorsAThread][Inputs];
 #pragma unroll
-      for (int k = 0; k < Inputs; ++k) {
-        in[r][k] = reinterpret_cast<const vector_type*>(data.inputs[k])[v];
-      }
+  for (int r = 0; r < VectorsAThread; ++r) {
+    if (thread + r * BlockThreads < vectors) {
+#pragma unroll
+      for (int k = 0; k < Inputs; ++k) in[r][k] = from[k][r * BlockThreads];
     }
   }
 #pragma unroll
-  for (int r = 0; r < repeat; ++r) {
-    const std::int64_t v = first + r * block_threads;
-    if (v < vectors) {
-      vector_type out;
-#pragma unroll
-      for (int lane = 0; lane < width; ++lane) {
-        if constexpr (Inputs == 1) {
-          out.lanes[lane] = Function::apply(in[r][0].lanes[lane]);
-        } else {
-          out.lanes[lane] = Function::apply(in[r][0].lanes[lane], in[r][1].lanes[lane]);
-        }
-      }
-      reinterpret_cast<vector_type*>(data.output)[v] = out;
-    } else if (v == vectors) {
-      // The grid covers one vector more than there is: its thread takes the odd elements.
-#pragma unroll 1
-      for (std::int64_t i = vectors * width; i < data.count; ++i) map_one<Function>(data, i);
+  for (int r = 0; r < VectorsAThread; ++r) {
+    if (thread + r * BlockThreads < vectors) {
+      to[r * BlockThreads] = map_one_vector<Function>(in[r]);
     }
+  }
+  if (is_last && thread < last.elements) {
+    map_one<Function>(data, data.count - last.elements + thread);
   }
 }
 
@@ -103,24 +122,39 @@ inline bool vector_aligned(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0;
 }
 
-/// Launches on `stream`; nothing for an empty buffer. Returns what the launch reported.
-template <class Function, class Element, int Inputs>
+inline unsigned blocks_for(std::int64_t items, std::int64_t per_block) {
+  return static_cast<unsigned>((items + per_block - 1) / per_block);
+}
+
+/// Launches on `stream` in a given shape; every pointer must be 16-byte aligned, `count` positive.
+template <class Function, launch_shape Shape, class Element, int Inputs>
+void launch_vectors(const buffers<Element, Inputs>& data, cudaStream_t stream) {
+  constexpr int block_vectors = Shape.vectors_a_thread * Shape.block_threads;
+  const std::int64_t vectors = data.count / vector_width<Element>;
+  // One block even for less than a vector: its threads take the odd elements.
+  const unsigned grid = blocks_for(std::max<std::int64_t>(vectors, 1), block_vectors);
+  const std::int64_t before = static_cast<std::int64_t>(grid - 1) * block_vectors;
+  const remainder last = {static_cast<int>(vectors - before),
+                          static_cast<int>(data.count % vector_width<Element>)};
+  map_vectors<Function, Shape.vectors_a_thread, Shape.block_threads>
+      <<<grid, Shape.block_threads, 0, stream>>>(data, last);
+}
+
+/// Launches on `stream`, large buffers in `Shape`; nothing for an empty buffer. Returns what the
+/// launch reported. `Function::apply<Element>` maps a value of each input, widened to the type of
+/// the arithmetic, to the value that is rounded to the output.
+template <class Function, launch_shape Shape, class Element, int Inputs>
 cudaError_t map_elements(const buffers<Element, Inputs>& data, cudaStream_t stream) {
   if (data.count == 0) return cudaSuccess;
   bool aligned = vector_aligned(data.output);
   for (const Element* input : data.inputs) aligned = aligned && vector_aligned(input);
-  const auto blocks = [](std::int64_t items, std::int64_t per_block) {
-    return static_cast<unsigned>((items + per_block - 1) / per_block);
-  };
-  if (aligned) {
-    constexpr int width = vector_width<Element>;
-    const std::int64_t vectors = (data.count + width - 1) / width;
-    constexpr launch_shape shape = Function::template shape<Element>;
-    const unsigned grid = blocks(vectors, shape.vectors_a_thread * shape.block_threads);
-    map_vectors<Function><<<grid, shape.block_threads, 0, stream>>>(data);
-  } else {
-    const unsigned grid = blocks(data.count, scalar_threads * scalars_a_thread);
+  if (!aligned) {
+    const unsigned grid = blocks_for(data.count, scalar_threads * scalars_a_thread);
     map_scalars<Function><<<grid, scalar_threads, 0, stream>>>(data);
+  } else if (data.count / vector_width<Element> <= few_vectors) {
+    launch_vectors<Function, few_vectors_shape>(data, stream);
+  } else {
+    launch_vectors<Function, Shape>(data, stream);
   }
   return cudaGetLastError();
 }

@@ -30,6 +30,44 @@ OPSCOPE_MATH float product(float a, float b) {
 #endif
 }
 
+/// min(|x|, limit); NaN becomes NaN or the limit.
+OPSCOPE_MATH float magnitude_at_most(float x, float limit) {
+#ifdef __CUDA_ARCH__
+  return fminf(fabsf(x), limit);
+#else
+  // Bits of positive numbers compare as the numbers do, in one instruction without a mask.
+  const auto bits = std::bit_cast<std::int32_t>(std::fabs(x));
+  const auto most = std::bit_cast<std::int32_t>(limit);
+  return std::bit_cast<float>(bits < most ? bits : most);
+#endif
+}
+
+OPSCOPE_MATH double magnitude_at_most(double x, double limit) {
+  return std::fabs(x) > limit ? limit : std::fabs(x);
+}
+
+/// min(a, limit); NaN stays NaN.
+OPSCOPE_MATH float at_most(float a, float limit) {
+#ifdef __CUDA_ARCH__
+  float result;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(limit));
+  return result;
+#else
+  return a > limit ? limit : a;
+#endif
+}
+
+OPSCOPE_MATH double at_most(double a, double limit) { return a > limit ? limit : a; }
+
+/// 2^k of an integer k, where `shifted` = 1.5·2^23 + 127 + k and −127 ≤ k < 128; +0 for k = −127.
+OPSCOPE_MATH float exponent_field(float shifted) {
+#ifdef __CUDA_ARCH__
+  return __uint_as_float(__float_as_uint(shifted) << 23U);
+#else
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(shifted) << 23U);
+#endif
+}
+
 /// Horner's rule, constant term first. A recursion, not a loop: loops around it stay vectorisable.
 template <class Value>
 OPSCOPE_MATH Value polynomial(Value, Value constant) {
@@ -41,7 +79,7 @@ OPSCOPE_MATH Value polynomial(Value x, Value constant, Values... higher) {
   return fused(polynomial(x, higher...), x, constant);
 }
 
-/// 2^t for t ≤ 128, a few units in the last place; results below the smallest normal are 0.
+/// 2^t for −127.5 ≤ t < 128, two units in the last place; results below the smallest normal are 0.
 OPSCOPE_MATH float exp2_flushed(float t) {
 #ifdef __CUDA_ARCH__
   float result;
@@ -49,14 +87,12 @@ OPSCOPE_MATH float exp2_flushed(float t) {
   return result;
 #else
   // Adding 1.5·2^23 rounds t to an integer, which then stands in the low mantissa bits.
-  constexpr float magic = 12582912.0F;
-  const float clamped = t < -127.0F ? -127.0F : t;
-  const float shifted = clamped + magic;
-  const float f = clamped - (shifted - magic);
-  const float p = polynomial(f, 1.0F, 0.693147182F, 0.240226462F, 0.0555032864F, 0.00961848907F,
-                             0.00133999309F, 0.000153458081F);
-  const auto power = (std::bit_cast<std::uint32_t>(shifted) + 127U) << 23U;
-  return t < -126.0F ? 0.0F : p * std::bit_cast<float>(power);
+  constexpr float magic = 12582912.0F + 127.0F;
+  const float shifted = t + magic;
+  const float f = t - (shifted - magic);
+  const float p = polynomial(f, 1.00000012F, 0.693147242F, 0.240220428F, 0.0555035137F,
+                             0.00967803039F, 0.00133816153F);
+  return p * exponent_field(shifted);
 #endif
 }
 

@@ -71,6 +71,20 @@ unary_call lay_out(const at::Tensor& input) {
   return {with_layout_of(input, output), output};
 }
 
+void prepare_output(const at::Tensor& input, const at::Tensor& out) {
+  at::Tensor output = out;
+  at::TensorIterator::unary_op(output, input);
+}
+
+unary_call lay_out_into(const at::Tensor& input, const at::Tensor& out) {
+  if (out.is_non_overlapping_and_dense()) return {with_layout_of(input, out), out};
+  return lay_out(input);
+}
+
+void store(const unary_call& call, const at::Tensor& out) {
+  if (!call.output.is_same(out)) out.copy_(call.output);
+}
+
 binary_call lay_out(const at::Tensor& first, const at::Tensor& second) {
   TORCH_CHECK(first.device() == second.device(),
               "expected all tensors to be on the same device, but found ", first.device(), " and ",

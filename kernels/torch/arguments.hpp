@@ -37,7 +37,19 @@ struct binary_call {
 /// that is laid out otherwise (gaps, expanded, permuted against the output) is copied once.
 unary_call lay_out(const at::Tensor& input);
 
-/// The same for two inputs, which are broadcast and promoted to their common element type.
+/// Checks and resizes the `out` of a call as the builtin elementwise operators do: RuntimeError for
+/// an `out` of another element type or device, or one that overlaps itself or, in part, `input`.
+void prepare_output(const at::Tensor& input, const at::Tensor& out);
+
+/// lay_out with a given output, which went through prepare_output. An `out` with gaps gets a
+/// temporary in its place: finish with store.
+unary_call lay_out_into(const at::Tensor& input, const at::Tensor& out);
+
+/// Copies what a call computed to `out`, where that took a temporary.
+void store(const unary_call& call, const at::Tensor& out);
+
+/// The same as lay_out for two inputs, which are broadcast and promoted to their common element
+/// type.
 binary_call lay_out(const at::Tensor& first, const at::Tensor& second);
 
 }  // namespace opscope::ops

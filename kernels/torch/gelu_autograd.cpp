@@ -5,6 +5,7 @@
 // of ATen operators, so every order exists without a third kernel.
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/FunctionsManual.h>
+#include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
 #include <torch/library.h>
@@ -153,6 +154,43 @@ at::Tensor gelu(c10::DispatchKeySet keys, const at::Tensor& self, std::string_vi
   return result;
 }
 
+at::Tensor& gelu_(c10::DispatchKeySet keys, at::Tensor& self, std::string_view approximate) {
+  const bool wants_gradient = torch::autograd::compute_requires_grad(self);
+  const bool has_tangent = torch::autograd::isFwGradDefined(self);
+  torch::autograd::check_inplace(self, wants_gradient);
+  const at::Tensor original = wants_gradient || has_tangent ? self.clone() : at::Tensor();
+  std::shared_ptr<gelu_node> node;
+  if (wants_gradient) {
+    node = make_node<gelu_node>(torch::autograd::collect_next_edges(self));
+    node->self = SavedVariable(original, false);
+    node->approximate = approximate;
+  }
+  {
+    const at::AutoDispatchBelowAutograd guard;
+    gelu_inplace_handle().redispatch(keys & c10::after_autograd_keyset, self, approximate);
+  }
+  if (node) torch::autograd::rebase_history(self, node);
+  if (has_tangent) {  // a tangent is changed in place too: views of it stay views
+    const at::Tensor tangent = tangent_of(self);
+    tangent.copy_(gelu_backward_handle().call(tangent, primal_of(original), approximate));
+  }
+  return self;
+}
+
+at::Tensor& gelu_out(c10::DispatchKeySet keys, const at::Tensor& self, std::string_view approximate,
+                     at::Tensor& out) {
+  if (torch::autograd::compute_requires_grad(self) || torch::autograd::compute_requires_grad(out)) {
+    torch::autograd::throw_error_out_requires_grad("gelu");
+  }
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !torch::autograd::isFwGradDefined(self) && !torch::autograd::isFwGradDefined(out),
+      "Trying to use forward AD with gelu_out that does not support it because it is an out= "
+      "function");
+  const at::AutoDispatchBelowAutograd guard;
+  gelu_out_handle().redispatch(keys & c10::after_autograd_keyset, self, approximate, out);
+  return out;
+}
+
 at::Tensor gelu_backward_tangent(const at::Tensor& grad_output, const at::Tensor& self,
                                  std::string_view approximate) {
   const at::Tensor grad = primal_of(grad_output);
@@ -183,8 +221,9 @@ at::Tensor gelu_backward(c10::DispatchKeySet keys, const at::Tensor& grad_output
                                              approximate);
   }();
   if (node) torch::autograd::set_history(result, node);
-  const at::Tensor tangent = gelu_backward_tangent(grad_output, self, approximate);
-  if (tangent.defined()) result._set_fw_grad(tangent, 0, false);
+  if (torch::autograd::isFwGradDefined(grad_output) || torch::autograd::isFwGradDefined(self)) {
+    result._set_fw_grad(gelu_backward_tangent(grad_output, self, approximate), 0, false);
+  }
   return result;
 }
 
@@ -192,6 +231,8 @@ at::Tensor gelu_backward(c10::DispatchKeySet keys, const at::Tensor& grad_output
 
 void register_autograd(torch::Library& library) {
   library.impl("gelu", TORCH_FN(gelu));
+  library.impl("gelu.out", TORCH_FN(gelu_out));
+  library.impl("gelu_", TORCH_FN(gelu_));
   library.impl("gelu_backward", TORCH_FN(gelu_backward));
 }
 

@@ -34,18 +34,38 @@ void for_each_part(const Work& work, const at::Tensor& output, const Tensors&...
                                   std::int64_t rows) { work(data, columns * rows); });
 }
 
+void compute(const unary_call& call, kernels::dtype type, kernels::approximate form) {
+  for_each_part(
+      [&](char* const* data, std::int64_t count) {
+        kernels::host::gelu_forward(data[1], data[0], count, type, form);
+      },
+      call.output, call.input);
+}
+
 at::Tensor gelu(const at::Tensor& self, std::string_view approximate) {
   const kernels::approximate form = parse_approximate(approximate);
   const kernels::dtype type = element_type("gelu", self.scalar_type());
   static const nvtx_name name("opscope::gelu");
   const nvtx_range range(name, self.numel());
   const unary_call call = lay_out(self);
-  for_each_part(
-      [&](char* const* data, std::int64_t count) {
-        kernels::host::gelu_forward(data[1], data[0], count, type, form);
-      },
-      call.output, call.input);
+  compute(call, type, form);
   return call.output;
+}
+
+at::Tensor& gelu_out(const at::Tensor& self, std::string_view approximate, at::Tensor& out) {
+  const kernels::approximate form = parse_approximate(approximate);
+  prepare_output(self, out);
+  const kernels::dtype type = element_type("gelu", self.scalar_type());
+  static const nvtx_name name("opscope::gelu");
+  const nvtx_range range(name, self.numel());
+  const unary_call call = lay_out_into(self, out);
+  compute(call, type, form);
+  store(call, out);
+  return out;
+}
+
+at::Tensor& gelu_(at::Tensor& self, std::string_view approximate) {
+  return gelu_out(self, approximate, self);
 }
 
 at::Tensor gelu_backward(const at::Tensor& grad_output, const at::Tensor& self,
@@ -69,6 +89,8 @@ at::Tensor gelu_backward(const at::Tensor& grad_output, const at::Tensor& self,
 
 void register_cpu(torch::Library& library) {
   library.impl("gelu", TORCH_FN(gelu));
+  library.impl("gelu.out", TORCH_FN(gelu_out));
+  library.impl("gelu_", TORCH_FN(gelu_));
   library.impl("gelu_backward", TORCH_FN(gelu_backward));
 }
 

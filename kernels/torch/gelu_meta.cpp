@@ -17,6 +17,17 @@ at::Tensor gelu(const at::Tensor& self, std::string_view approximate) {
   return at::gelu(self, approximate);
 }
 
+at::Tensor& gelu_out(const at::Tensor& self, std::string_view approximate, at::Tensor& out) {
+  parse_approximate(approximate);
+  at::gelu_out(out, self, approximate);
+  element_type("gelu", self.scalar_type());
+  return out;
+}
+
+at::Tensor& gelu_(at::Tensor& self, std::string_view approximate) {
+  return gelu_out(self, approximate, self);
+}
+
 at::Tensor gelu_backward(const at::Tensor& grad_output, const at::Tensor& self,
                          std::string_view approximate) {
   parse_approximate(approximate);
@@ -36,6 +47,8 @@ at::Tensor gelu_naive(const at::Tensor& self) {
 
 void register_meta(torch::Library& library) {
   library.impl("gelu", TORCH_FN(gelu));
+  library.impl("gelu.out", TORCH_FN(gelu_out));
+  library.impl("gelu_", TORCH_FN(gelu_));
   library.impl("gelu_backward", TORCH_FN(gelu_backward));
   library.impl("gelu_naive", TORCH_FN(gelu_naive));
 }

@@ -51,7 +51,15 @@ class registration {
 #endif
       parts.push_back(implementations(c10::DispatchKey::Meta, register_meta));
       parts.push_back(implementations(c10::DispatchKey::Autograd, register_autograd));
+      parts.push_back(
+          implementations(c10::DispatchKey::ADInplaceOrView, register_ad_inplace_or_view));
+      parts.push_back(implementations(c10::DispatchKey::Functionalize, register_functionalize));
+      parts.push_back(implementations(c10::DispatchKey::FuncTorchBatched, register_vmap));
+      parts.push_back(implementations(c10::DispatchKey::Batched, register_legacy_vmap));
       add_bias_gelu_dropout(parts);
+#ifndef OPSCOPE_WITH_CUDA  // after the schemas of all operators
+      parts.push_back(implementations(c10::DispatchKey::CUDA, register_cuda_absent));
+#endif
       parts_ = std::move(parts);
     } catch (const c10::Error& error) {
       error_ = error.what_without_backtrace();
@@ -77,16 +85,35 @@ const registration& registered() {
 }  // namespace
 
 void register_schemas(torch::Library& library) {
+  // As the builtin's tags: the forms that write to an argument have none but the first.
   const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};
-  library.def("gelu(Tensor self, *, str approximate='none') -> Tensor", tags);
-  library.def("gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
+  const std::vector<at::Tag> pointwise{at::Tag::pt2_compliant_tag, at::Tag::pointwise};
+  library.def("gelu(Tensor self, *, str approximate='none') -> Tensor", pointwise);
+  library.def("gelu.out(Tensor self, *, str approximate='none', Tensor(a!) out) -> Tensor(a!)",
               tags);
+  library.def("gelu_(Tensor(a!) self, *, str approximate='none') -> Tensor(a!)", tags);
+  library.def("gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
+              pointwise);
   library.def("gelu_naive(Tensor self) -> Tensor", tags);
 }
 
 const c10::TypedOperatorHandle<gelu_signature>& gelu_handle() {
   static const auto handle =
       c10::Dispatcher::singleton().findSchemaOrThrow("opscope::gelu", "").typed<gelu_signature>();
+  return handle;
+}
+
+const c10::TypedOperatorHandle<gelu_out_signature>& gelu_out_handle() {
+  static const auto handle = c10::Dispatcher::singleton()
+                                 .findSchemaOrThrow("opscope::gelu", "out")
+                                 .typed<gelu_out_signature>();
+  return handle;
+}
+
+const c10::TypedOperatorHandle<gelu_inplace_signature>& gelu_inplace_handle() {
+  static const auto handle = c10::Dispatcher::singleton()
+                                 .findSchemaOrThrow("opscope::gelu_", "")
+                                 .typed<gelu_inplace_signature>();
   return handle;
 }
 

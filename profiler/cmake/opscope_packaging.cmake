@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What a demo needs built, and what a wheel carries beside the Python files of profiler/python.
 set(python_libraries "")
-foreach(target opscope-core opscope-nvtx opscope-torch opscope-ops opscope-compare _core _compare)
+foreach(target opscope-core opscope-nvtx opscope-torch opscope-ops opscope-compare _core _compare
+               _ops)
   if(TARGET ${target})
     list(APPEND python_libraries ${target})
   endif()
@@ -22,7 +23,7 @@ set_target_properties(
                                  "$ORIGIN;$ORIGIN/../../torch/lib;$ORIGIN/../../nvidia/cu13/lib")
 # A wheel cannot hold links: one name a library.
 set_property(TARGET opscope PROPERTY VERSION)
-install(TARGETS _core _compare LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS _core _compare _ops LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(FILES "$<TARGET_FILE_DIR:opscope-ops>/opscope-ops.json"
         DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(DIRECTORY kernels/python/opscope DESTINATION .

@@ -132,11 +132,11 @@ TEST_F(external_correlation_test, correlations_links_equal_cuptis_for_ops_of_two
 
   const auto external = oracle();
   ASSERT_EQ(links.kernels.size(), 2 * ops_a_thread / 3 * (0 + 1 + 3));
-  for (const auto& [row, link] : links.kernels) {
-    const auto expected = external.find(row.correlation);
+  for (const auto& kernel : links.kernels) {
+    const auto expected = external.find(kernel.row.correlation);
     ASSERT_NE(expected, external.end()) << "CUPTI has no external id for this kernel";
-    EXPECT_EQ(link.op.outermost, expected->second);
-    EXPECT_TRUE(link.launch.has_value());
+    EXPECT_EQ(kernel.link.op.outermost, expected->second);
+    EXPECT_TRUE(kernel.link.launch.has_value());
   }
   ASSERT_EQ(links.ops.size(), 2 * ops_a_thread);
   for (const auto& each : made) {

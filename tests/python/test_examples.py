@@ -13,6 +13,7 @@ CAPTURES = {
     "02_custom_op_against_builtin": ["silu.opscope"],
     "03_transformer_block": ["block.opscope"],
     "05_annotations": ["annotated.opscope"],
+    "07_swap_gelu": ["swapped.opscope"],
 }
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The op observer: dispatcher ops as the collector gets them, on the CPU."""
 
+from pathlib import Path
+
 import pytest
 from layer_events import (
     BACKWARD,
@@ -265,16 +267,37 @@ start(python=ENTRY); model(torch.ones(1, 3)); model(torch.ones(1, 3)); stop()
     assert all(set(ancestors(f)) & set(sequential) for f in modules if f["id"] not in sequential)
 
 
-def test_a_functional_op_is_one_c_call_of_the_user(run: Run) -> None:
+OPERATORS = """
+import types
+package = sys.modules["opscope"] = types.ModuleType("opscope")  # without its own frame tracer
+package.__path__ = [os.environ["OPERATORS"]]
+from opscope import ops
+"""
+
+
+@pytest.mark.parametrize(
+    ("setup", "function", "frame", "op"),
+    [
+        ("", "F.gelu", "torch._C._nn.gelu", "aten::gelu"),
+        (OPERATORS, "ops.gelu", "opscope.ops.gelu", "opscope::gelu"),
+    ],
+)
+def test_a_functional_op_is_one_c_call_of_the_user(
+    run: Run, root: Path, setup: str, function: str, frame: str, op: str
+) -> None:
+    if setup:
+        pytest.importorskip("opscope.ops")
     events = run(
         SETUP
-        + """
-def work(x): return F.gelu(x)
+        + setup
+        + f"""
+def work(x): return {function}(x)
 start(python=CALLS); work(torch.ones(2)); stop()
-"""
+""",
+        OPERATORS=str(root / "kernels/python/opscope"),
     )
-    call, work = events.one("frame", "torch._C._nn.gelu"), events.one("frame", "work")
-    gelu = events.one("op", "aten::gelu")
+    call, work = events.one("frame", frame), events.one("frame", "work")
+    gelu = events.one("op", op)
     assert call["flags"] & C_CALL and call["parent"] == work["id"]
     assert gelu["frame"] == call["id"]
     assert not work["flags"] & LIBRARY and work["line"] == call["line"]

@@ -1,22 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Derivatives of every order and in both modes, torch.func, and compiled programs."""
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import gelu_reference as reference
 import pytest
 import torch
 from opscope import ops
 from torch.autograd import gradcheck, gradgradcheck
-
-
-@pytest.fixture(autouse=True)
-def _no_batching_rule() -> Iterator[None]:
-    """vmap loops over the operators, and says so; that is known."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*batching rule.*")
-        yield
 
 
 @pytest.fixture
@@ -79,6 +70,28 @@ def test_a_freed_graph_says_so(x: torch.Tensor, approximate: str) -> None:
     y.backward()
     with pytest.raises(RuntimeError, match="second time"):
         y.backward()
+
+
+def test_only_the_argument_is_saved(x: torch.Tensor, approximate: str) -> None:
+    saved = []
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        saved.append(tensor)
+        return tensor.clone()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        y = ops.gelu(x, approximate=approximate)
+    assert len(saved) == 1 and torch.equal(saved[0], x)
+    assert y.grad_fn is not None and y.grad_fn.name() == "OpscopeGeluBackward"
+    (slope,) = torch.autograd.grad(y.sum(), x)
+    want = ops.gelu_backward(torch.ones_like(x), x, approximate=approximate)
+    torch.testing.assert_close(slope, want)
+
+
+def test_nothing_is_saved_where_nothing_wants_a_gradient(x: torch.Tensor) -> None:
+    with torch.no_grad():
+        assert ops.gelu(x).grad_fn is None
+    assert ops.gelu(x.detach()).grad_fn is None
 
 
 def test_a_changed_argument_is_noticed(x: torch.Tensor) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators as PyTorch's dispatcher sees them: schemas, layouts, errors, loading."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -106,26 +107,44 @@ def test_gradients_of_other_shape_and_type_are_broadcast_and_promoted(
     torch.testing.assert_close(got, wide)
 
 
-@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.bool, torch.complex64])
-def test_other_element_types_are_not_implemented(device: torch.device, dtype: torch.dtype) -> None:
-    x = torch.ones(3, device=device).to(dtype)
-    with pytest.raises(NotImplementedError, match="not implemented for"):
-        ops.gelu(x)
-    with pytest.raises(NotImplementedError):
-        ops.gelu_backward(x, x)
-    with pytest.raises(NotImplementedError):
-        torch.nn.functional.gelu(x)
-
-
-def test_an_unknown_approximation_is_the_builtins_error(device: torch.device) -> None:
-    x = torch.ones(3, device=device)
-    with pytest.raises(RuntimeError) as builtin:
-        torch.nn.functional.gelu(x, approximate="erf")
-    with pytest.raises(RuntimeError) as own:
-        ops.gelu(x, approximate="erf")
-    assert str(own.value).splitlines()[0] == str(builtin.value).splitlines()[0]
+def test_a_meta_tensor_is_refused_for_the_same_reasons() -> None:
+    with pytest.raises(NotImplementedError, match="not implemented for 'Int'"):
+        ops.gelu(torch.ones(3, dtype=torch.int32, device="meta"))
     with pytest.raises(RuntimeError, match="none or tanh"):
-        ops.gelu(x.to("meta"), approximate="erf")
+        ops.gelu(torch.ones(3, device="meta"), approximate="erf")
+
+
+def test_tags_are_the_builtins() -> None:
+    for own, builtin in (
+        (torch.ops.opscope.gelu.default, torch.ops.aten.gelu.default),
+        (torch.ops.opscope.gelu.out, torch.ops.aten.gelu.out),
+        (torch.ops.opscope.gelu_.default, torch.ops.aten.gelu_.default),
+        (torch.ops.opscope.gelu_backward.default, torch.ops.aten.gelu_backward.default),
+    ):
+        assert set(own.tags) == set(builtin.tags) - {torch.Tag.core}
+
+
+def test_jagged_tensors_are_taken_as_elementwise_operators_take_them(approximate: str) -> None:
+    parts = [torch.randn(n, 4, requires_grad=True) for n in (3, 1, 5)]
+    jagged = torch.nested.as_nested_tensor(parts, layout=torch.jagged)
+    got = ops.gelu(jagged, approximate=approximate)
+    for part, want in zip(got.unbind(), parts, strict=True):
+        torch.testing.assert_close(part, ops.gelu(want, approximate=approximate))
+    got.values().sum().backward()
+    (slope,) = torch.autograd.grad(ops.gelu(parts[0], approximate=approximate).sum(), parts[0])
+    torch.testing.assert_close(parts[0].grad, slope)
+
+
+@pytest.mark.parametrize("layout", ["sparse_csr", "mkldnn", "nested"])
+def test_other_layouts_are_refused_by_name(layout: str) -> None:
+    x = torch.ones(3, 3)
+    other = {
+        "sparse_csr": x.to_sparse_csr,
+        "mkldnn": x.to_mkldnn,
+        "nested": lambda: torch.nested.as_nested_tensor([x, x[:1]]),
+    }[layout]()
+    with pytest.raises(NotImplementedError, match="Could not run 'opscope::gelu'"):
+        ops.gelu(other)
 
 
 def test_gelu_naive_has_no_cpu_kernel() -> None:
@@ -207,7 +226,23 @@ def test_a_missing_library_names_where_it_was_sought(
         _library.locate()
 
 
+def test_a_build_without_the_python_module_says_so(tmp_path: Path) -> None:
+    for file in _library.locate().parent.iterdir():
+        if not file.name.startswith("_ops."):
+            (tmp_path / file.name).symlink_to(file)
+    done = subprocess.run(
+        [sys.executable, "-c", "import opscope.ops"],
+        env=os.environ | {"OPSCOPE_LIBRARY_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: cannot load opscope.ops: cannot import name '_ops'")
+    assert f"for Python {sys.version_info.major}.{sys.version_info.minor}" in last
+
+
 def test_the_package_exports_what_it_documents() -> None:
-    gelu = {"GELU", "gelu", "gelu_backward", "gelu_naive"}
-    assert set(opscope.ops.__all__) == gelu | {"BiasGELUDropout", "bias_gelu_dropout"}
+    names = {"GELU", "compile_gelu_as", "gelu", "gelu_", "gelu_backward", "gelu_naive"}
+    assert set(opscope.ops.__all__) >= names
     assert all(getattr(ops, name).__doc__ for name in ops.__all__)

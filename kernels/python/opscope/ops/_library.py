@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds and opens libopscope-ops.so, and refuses what it cannot serve with one clear line."""
+"""Opens libopscope-ops.so and the module _ops; refuses what they cannot serve in one clear line.
+
+Imported before all else of the package.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import json
 import os
+import sys
 from pathlib import Path
 
 import torch
@@ -65,3 +69,15 @@ def load(path: Path | None = None) -> None:
             f"cannot load opscope.ops from {library}: another copy registered the operators of "
             f"namespace opscope before (load one copy only): {first_line}"
         )
+
+
+load()
+sys.modules["opscope.ops"].__path__.append(str(locate().parent))
+
+try:
+    from opscope.ops import _ops as _ops
+except ImportError as _failure:
+    raise ImportError(
+        f"cannot load opscope.ops: {_failure} (build opscope with OPSCOPE_WITH_PYTHON=ON for "
+        f"Python {sys.version_info.major}.{sys.version_info.minor})"
+    ) from _failure

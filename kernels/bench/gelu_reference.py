@@ -6,6 +6,7 @@ The exact form is x·erfc(-x/√2)/2, never 1 + erf, which has no digits left be
 
 import math
 
+import mpmath
 import torch
 from torch import Tensor
 
@@ -26,6 +27,18 @@ def upper_tail_and_slope(a: Tensor, approximate: str) -> tuple[Tensor, Tensor]:
     e = torch.exp(-2 * SCALE * (a + CUBIC * a**3))
     w = 2 * SCALE * (1 + 3 * CUBIC * a * a)
     return e / (1 + e), e * (1 + e - a * w) / (1 + e) ** 2
+
+
+def exact_tail_and_slope(a: float, approximate: str) -> tuple[float, float]:
+    """The same of one number, in mpmath's current precision."""
+    x = mpmath.mpf(a)
+    if approximate == "none":
+        q = mpmath.erfc(x / mpmath.sqrt(2)) / 2
+        return float(q), float(q - x * mpmath.npdf(x))
+    scale, cubic = mpmath.sqrt(2 / mpmath.pi), mpmath.mpf(CUBIC)
+    e = mpmath.exp(-2 * scale * (x + cubic * x**3))
+    w = 2 * scale * (1 + 3 * cubic * x * x)
+    return float(e / (1 + e)), float(e * (1 + e - x * w) / (1 + e) ** 2)
 
 
 def gelu(x: Tensor, approximate: str) -> Tensor:
@@ -51,8 +64,9 @@ def second_derivative(x: float, approximate: str) -> float:
 def unit_in_last_place(value: Tensor, dtype: torch.dtype) -> Tensor:
     """Spacing of `dtype` at float64 values, subnormal spacing included."""
     mantissa, lowest = MANTISSA_AND_MIN_EXPONENT[dtype]
-    exponent = torch.floor(torch.log2(value.abs().clamp(min=2.0**lowest)))
-    return torch.exp2(exponent - mantissa)
+    # frexp's mantissas lie in [1/2, 1); log2 would round up just below a power of two.
+    exponent = torch.frexp(value.abs().clamp(min=2.0**lowest)).exponent - 1
+    return torch.ldexp(torch.ones_like(value), exponent - mantissa)
 
 
 def every_value(dtype: torch.dtype) -> Tensor:

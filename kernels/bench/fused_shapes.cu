@@ -4,7 +4,7 @@
 // of 24 calls over rotating buffers that together are larger than four times the second-level
 // cache; rounds go through all contenders in turn, so that drift hits all alike.
 //
-//   fused_variants [--rows N] [--columns N] [--rounds N]
+//   opscope-fused-shapes [--rows N] [--columns N] [--rounds N]
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../src/bias_gelu_dropout_launch.cuh"
+#include "bias_gelu_dropout_launch.cuh"
 
 namespace {
 

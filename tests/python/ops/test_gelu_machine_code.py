@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernels' machine code: 16-byte loads and stores, nothing in local memory.
+
+Source that looks vectorised can compile to scalar loads; only the disassembly tells.
+"""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ELEMENTS = {"f": "fp32", "6__half": "fp16", "13__nv_bfloat16": "bf16", "d": "fp64"}
+KERNEL = re.compile(r"map_vectors.*gelu_(forward|backward)_functionINS\w*?(exact|tanh)_form")
+
+
+def disassembler() -> str | None:
+    """cuobjdump from the path, from a toolkit, or from the package of Triton."""
+    places = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "bin"]
+    triton = importlib.util.find_spec("triton")
+    if triton is not None and triton.origin is not None:
+        places.append(Path(triton.origin).parent / "backends/nvidia/bin")
+    return shutil.which("cuobjdump") or next(
+        (str(place / "cuobjdump") for place in places if (place / "cuobjdump").exists()), None
+    )
+
+
+def library() -> Path | None:
+    """The operators' library of the build under test."""
+    path = Path(os.environ.get("OPSCOPE_LIBRARY_DIR", ".")) / "libopscope-ops.so"
+    return path if path.exists() else None
+
+
+@cache
+def kernels() -> dict[str, list[str]]:
+    """Instructions of every kernel that maps vectors, by mangled name."""
+    tool, path = disassembler(), library()
+    if tool is None:
+        pytest.skip("needs cuobjdump")
+    if path is None:
+        pytest.skip("needs OPSCOPE_LIBRARY_DIR with libopscope-ops.so")
+    listing = subprocess.run([tool, "-sass", path], capture_output=True, text=True, check=True)
+    found: dict[str, list[str]] = {}
+    for block in listing.stdout.split("Function : ")[1:]:
+        name, _, body = block.partition("\n")
+        if KERNEL.search(name):
+            found[name] = re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", body)
+    if not found:
+        pytest.skip("the library was built without CUDA")
+    return found
+
+
+def count(instructions: list[str], pattern: str) -> int:
+    return sum(re.search(pattern, line) is not None for line in instructions)
+
+
+def test_there_is_a_kernel_of_each_kind_and_element() -> None:
+    kinds = {KERNEL.search(name).groups() for name in kernels()}  # type: ignore[union-attr]
+    assert kinds == {(d, f) for d in ("forward", "backward") for f in ("exact", "tanh")}
+    for mangled in ELEMENTS:
+        assert any(f"E{mangled}Li" in name for name in kernels()), ELEMENTS[mangled]
+
+
+def test_loads_and_stores_move_16_bytes() -> None:
+    for name, instructions in kernels().items():
+        stores = count(instructions, r"\bSTG\.E\.(\w+\.)*128")
+        inputs = 2 if "backward" in name else 1
+        assert stores > 0, name
+        assert count(instructions, r"\bLDG\.E\.(\w+\.)*128") == inputs * stores, name
+        # The elements of less than a vector at the end: one access for each buffer.
+        assert count(instructions, r"\bSTG\b") == stores + 1, name
+        assert count(instructions, r"\bLDG\b") == inputs * (stores + 1), name
+
+
+def test_nothing_spills_to_local_memory() -> None:
+    for name, instructions in kernels().items():
+        assert count(instructions, r"\b(LDL|STL)\b") == 0, name
