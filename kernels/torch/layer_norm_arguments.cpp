@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layer_norm_arguments.hpp"
 
-#include <ATen/EmptyTensor.h>
-#ifdef OPSCOPE_WITH_CUDA
-#include <ATen/cuda/EmptyTensor.h>
-#endif
+#include <limits>
+#include <sstream>
 
 #include "arguments.hpp"
 
 namespace opscope::ops {
 namespace {
-
-/// Without the dispatcher, as the builtin operators allocate: an allocation is no op in a trace.
-at::Tensor allocate(at::IntArrayRef sizes, const at::TensorOptions& options) {
-#ifdef OPSCOPE_WITH_CUDA
-  if (options.device().is_cuda()) return at::detail::empty_cuda(sizes, options);
-#endif
-  return at::detail::empty_cpu(sizes, options);
-}
 
 at::Tensor contiguous(const optional_tensor& tensor) {
   return tensor.has_value() && tensor->defined() ? tensor->contiguous() : at::Tensor();

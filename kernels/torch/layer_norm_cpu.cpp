@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/EmptyTensor.h>
-#include <ATen/TensorIterator.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 
 #include "layer_norm_arguments.hpp"
 #include "nvtx_range.hpp"
+#include "parallel_tasks.hpp"
 
 namespace opscope::ops {
 namespace {
@@ -16,24 +16,12 @@ namespace {
 constexpr std::int64_t grain_size = 32768;
 
 /// Calls `work(first, last)` for parts of the range from 0 to `count`, on torch's threads, each of
-/// which gets at least `grain`. TensorIterator starts them: `at::parallel_for` is serial where its
-/// header is compiled without OpenMP, and an OpenMP of our own could be a second one in the
-/// process.
+/// which gets at least `grain`.
 template <class Work>
 void for_each_part(std::int64_t count, std::int64_t grain, const Work& work) {
-  if (count <= grain) {
-    if (count > 0) work(std::int64_t{0}, count);
-    return;
-  }
-  // One byte for each item: its address tells the item's number.
-  at::Tensor items = at::detail::empty_cpu({count}, at::TensorOptions(at::kByte));
-  const auto* const origin = static_cast<const char*>(items.const_data_ptr());
-  at::TensorIterator::nullary_op(items).for_each(
-      [&](char** data, const std::int64_t*, std::int64_t columns, std::int64_t rows) {
-        const std::int64_t first = data[0] - origin;
-        work(first, first + columns * rows);
-      },
-      grain);
+  for_each_task((count + grain - 1) / grain, [&](std::int64_t first, std::int64_t last) {
+    work(first * grain, std::min(count, last * grain));
+  });
 }
 
 void run(const kernels::layer_norm_forward_call& call) {

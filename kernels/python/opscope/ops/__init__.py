@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """GELU and layer norm as registered PyTorch operators: ``opscope::gelu``, ``gelu_backward``,
-``gelu_naive``, ``layer_norm``, ``add_layer_norm``.
+``gelu_naive``; ``bias_gelu_dropout``, which has a bias before GELU and dropout after it;
+``layer_norm``, and ``add_layer_norm``, which has a residual addition before it.
 
 Importing this package imports torch and opens ``libopscope-ops.so``. The operators work in eager
 mode, under autograd of any order and in either mode, under ``torch.func``, ``torch.compile`` and
@@ -10,16 +11,21 @@ mode, under autograd of any order and in either mode, under ``torch.func``, ``to
 from __future__ import annotations
 
 import torch
+from opscope.ops._bias_gelu_dropout import BiasGELUDropout, bias_gelu_dropout
 from opscope.ops._compiled import compile_gelu_as
 from opscope.ops._gelu import GELU, gelu, gelu_, gelu_backward
 from opscope.ops._layer_norm import AddLayerNorm, LayerNorm, add_layer_norm, layer_norm
+from opscope.ops._mlp import MLP
 from torch import Tensor
 
 __all__ = [
     "GELU",
+    "MLP",
     "AddLayerNorm",
+    "BiasGELUDropout",
     "LayerNorm",
     "add_layer_norm",
+    "bias_gelu_dropout",
     "compile_gelu_as",
     "gelu",
     "gelu_",
