@@ -36,8 +36,8 @@ struct bf16_elements {
   }
   static OPSCOPE_MATH std::uint16_t store(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
-    // A NaN stays one: it was a bf16 NaN or is the processor's own, whose low bits are 0.
-    return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U);
+    const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U;
+    return static_cast<std::uint16_t>(value != value ? 0x7FC0U : rounded);
   }
 };
 

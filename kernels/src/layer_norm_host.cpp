@@ -76,14 +76,6 @@ OPSCOPE_MATH double variance_of(const typename Elements::storage* row, std::int6
   return variance < 0 ? 0 : variance;  // NaN passes
 }
 
-/// The value to store, where a NaN of a float32 parameter, with any low bits, may have entered it.
-template <class Elements, class Parameters>
-OPSCOPE_MATH value_of<Elements> storable(value_of<Elements> value) {
-  using limits = std::numeric_limits<value_of<Elements>>;
-  if constexpr (std::is_same_v<Elements, Parameters>) return value;
-  return value != value ? limits::quiet_NaN() : value;
-}
-
 template <class Elements, class Parameters>
 OPSCOPE_MATH void forward_row(const layer_norm_forward_call& call, std::int64_t row) {
   using storage = Elements::storage;
@@ -112,8 +104,7 @@ OPSCOPE_MATH void forward_row(const layer_norm_forward_call& call, std::int64_t 
 #pragma omp simd
   for (std::int64_t j = 0; j < hidden; ++j) {
     const value normalised = fused(Elements::load(source[j]) - rounded_mean, rounded_rstd, shift);
-    const value scaled = fused(normalised, weight.at(j), bias.at(j));
-    output[j] = Elements::store(storable<Elements, Parameters>(scaled));
+    output[j] = Elements::store(fused(normalised, weight.at(j), bias.at(j)));
   }
 }
 
@@ -163,7 +154,7 @@ struct backward_row {
     for (std::int64_t j = 0; j < hidden; ++j) {
       const value inner = fused(-x(j), mean_gx, g(j) - mean_g);
       const value other = grad_sum != nullptr ? Elements::load(grad_sum[j]) : value{0};
-      grad_input[j] = Elements::store(storable<Elements, Parameters>(fused(rstd, inner, other)));
+      grad_input[j] = Elements::store(fused(rstd, inner, other));
     }
   }
 
