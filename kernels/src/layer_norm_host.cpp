@@ -154,7 +154,7 @@ struct backward_row {
     for (std::int64_t j = 0; j < hidden; ++j) {
       const value inner = fused(-x(j), mean_gx, g(j) - mean_g);
       const value other = grad_sum != nullptr ? Elements::load(grad_sum[j]) : value{0};
-      grad_input[j] = Elements::store(storable<Elements, Parameters>(fused(rstd, inner, other)));
+      grad_input[j] = Elements::store(fused(rstd, inner, other));
     }
   }
 
