@@ -6,8 +6,8 @@ import subprocess
 from collections import Counter
 
 import pytest
+from machine_code import disassembler
 from opscope.ops import _library
-from test_gelu_annotations import disassembler
 
 
 @pytest.fixture(scope="module")
