@@ -4,6 +4,10 @@
 namespace opscope::kernels {
 namespace {
 
+// In 16 bits the issue of instructions is the limit. An element takes, in the machine code of the
+// loop for sm_90 (exact form / tanh form): bf16 31 / 24 forward, of which Philox is 5, the mask 2
+// and GELU the most; bf16 35 backward in the exact form; fp32 55 forward in the exact form. Two
+// rows in flight are 16 KiB of loads a multiprocessor at 512 resident threads.
 struct forward_call {
   static constexpr bool backward = false;
   template <class Element>

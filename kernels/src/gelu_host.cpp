@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // One branch-free loop for each element type and form, which the compiler vectorises once for each
-// instruction set named in OPSCOPE_CLONES; the dynamic loader picks the clone.
+// instruction set named in OPSCOPE_CLONES; the dynamic loader picks the clone. All loops come out
+// in whole vectors, so a class of vectors with a file for each instruction set has nothing to add
+// but an order of instructions.
+//
+// Time as a multiple of at::gelu_out's (2^24 elements, one thread, g++ 12, AVX-512 Xeon,
+// interleaved, median of 9; that machine was busy): fp32 exact 1.16, tanh 0.43; bf16 exact 1.26,
+// tanh 0.25. In cache the exact form's 55 instructions for a vector of fp32 take 1.7 times the
+// builtin's time. Splitting the loop into passes, prefetching and streaming stores gained nothing
+// at 2^24.
 #include <opscope/kernels/gelu_host.hpp>
 
 #include "gelu_math.hpp"
