@@ -10,6 +10,7 @@
 
 #include "bias_gelu_dropout_ops.hpp"
 #include "gelu_ops.hpp"
+#include "layer_norm_registration.hpp"
 
 namespace opscope::ops {
 namespace {
@@ -45,6 +46,7 @@ class registration {
       std::vector<torch::Library> parts;
       parts.emplace_back(torch::Library::DEF, "opscope", std::nullopt, __FILE__, __LINE__);
       register_schemas(parts.back());
+      register_layer_norm(parts);
       parts.push_back(implementations(c10::DispatchKey::CPU, register_cpu));
 #ifdef OPSCOPE_WITH_CUDA
       parts.push_back(implementations(c10::DispatchKey::CUDA, register_cuda));
