@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GELU and layer norm as registered PyTorch operators: ``opscope::gelu``, ``gelu_backward``,
-``gelu_naive``; ``bias_gelu_dropout``, which has a bias before GELU and dropout after it;
-``layer_norm``, and ``add_layer_norm``, which has a residual addition before it.
+"""Registered PyTorch operators: ``opscope::gelu``, ``gelu_backward``, ``gelu_naive``;
+``bias_gelu_dropout``, a GELU with a bias before it and dropout after it; ``layer_norm``, and
+``add_layer_norm``, with a residual added before it.
 
 Importing this package imports torch and opens ``libopscope-ops.so``. The operators work in eager
 mode, under autograd of any order and in either mode, under ``torch.func``, ``torch.compile`` and
