@@ -14,7 +14,7 @@ import argparse
 from collections.abc import Callable
 
 import torch
-from gelu_bandwidth import interval
+from device_times import interval
 from opscope import ops
 
 STEPS = 20
