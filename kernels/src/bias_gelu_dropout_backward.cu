@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass writes the input's gradient and, for every chunk of rows, one row of partial sums of the
+// bias gradient; a second small kernel adds up those rows.
+#include <algorithm>
+
+#include "bias_gelu_dropout_launch.cuh"
+
+namespace opscope::kernels {
+namespace {
+
+struct backward_call {
+  static constexpr bool backward = true;
+  template <class Element>
+  using shape = detail::tile_shape<256, 32, 8, 1, 2>;
+};
+
+constexpr int sum_threads = 256;
+constexpr int sum_columns = 8;  // side by side: one 32-byte sector of fp32 a row
+
+/// Every column's sum over `chunks` rows, in fixed order.
+template <class Element, class Value>
+__global__ void __launch_bounds__(sum_threads)
+    sum_rows(const Value* partials, std::int64_t chunks, std::int64_t columns, Element* output) {
+  __shared__ Value shared[sum_threads];
+  const std::int64_t column = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  Value total{0};
+  if (column < columns) {
+#pragma unroll 4
+    for (std::int64_t chunk = threadIdx.y; chunk < chunks; chunk += blockDim.y) {
+      total += partials[chunk * columns + column];
+    }
+  }
+  const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
+  shared[thread] = total;
+  for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.y < half) shared[thread] += shared[thread + half * blockDim.x];
+  }
+  if (threadIdx.y == 0 && column < columns) {
+    output[column] = detail::narrow<Element>(shared[thread]);
+  }
+}
+
+template <class Element>
+cudaError_t launch_sum(const void* partials, std::int64_t chunks, std::int64_t columns,
+                       void* output, cudaStream_t stream) {
+  const auto across = static_cast<unsigned>(detail::power_of_two_from(columns, sum_columns));
+  const auto blocks = static_cast<unsigned>((columns + across - 1) / across);
+  sum_rows<<<blocks, dim3(across, sum_threads / across), 0, stream>>>(
+      static_cast<const detail::value_of<Element>*>(partials), chunks, columns,
+      static_cast<Element*>(output));
+  return cudaGetLastError();
+}
+
+cudaError_t launch_sum(const void* partials, std::int64_t chunks, std::int64_t columns,
+                       void* output, dtype type, cudaStream_t stream) {
+  switch (type) {
+    case dtype::fp64:
+      return launch_sum<double>(partials, chunks, columns, output, stream);
+    case dtype::fp32:
+      return launch_sum<float>(partials, chunks, columns, output, stream);
+    case dtype::fp16:
+      return launch_sum<__half>(partials, chunks, columns, output, stream);
+    case dtype::bf16:
+      return launch_sum<__nv_bfloat16>(partials, chunks, columns, output, stream);
+  }
+  return cudaErrorInvalidValue;
+}
+
+std::int64_t chunks_of(matrix_size size, bool vectors) {
+  return vectors ? detail::grid_of<backward_call::shape<float>>(size, 8).chunks
+                 : detail::grid_of<detail::narrow_shape>(size, 1).chunks;
+}
+
+}  // namespace
+
+std::size_t bias_gelu_dropout_workspace(matrix_size size, dtype type) noexcept {
+  if (size.rows == 0 || size.columns == 0) return 0;
+  std::int64_t chunks = chunks_of(size, false);
+  if (size.columns % 8 == 0) chunks = std::max(chunks, chunks_of(size, true));
+  const std::size_t value_bytes = type == dtype::fp64 ? sizeof(double) : sizeof(float);
+  return static_cast<std::size_t>(chunks * size.columns) * value_bytes;
+}
+
+cudaError_t bias_gelu_dropout_backward(const void* grad_output, const void* input, const void* bias,
+                                       void* grad_input, void* grad_bias, void* workspace,
+                                       matrix_size size, const dropout_rule& rule,
+                                       const philox_source& source, dtype type, approximate form,
+                                       cudaStream_t stream) noexcept {
+  if (size.rows == 0 || size.columns == 0) return cudaSuccess;
+  if (rule.kind == draw::drop_all) {
+    const cudaError_t status = detail::clear(grad_input, size, type, stream);
+    if (status != cudaSuccess || grad_bias == nullptr) return status;
+    return detail::clear(grad_bias, {1, size.columns}, type, stream);
+  }
+  const detail::untyped_call call{
+      grad_output, input, bias,   grad_input, grad_bias != nullptr ? workspace : nullptr,
+      size,        rule,  source, form};
+  const cudaError_t status = detail::launch<backward_call>(call, type, stream);
+  if (status != cudaSuccess || grad_bias == nullptr) return status;
+  const bool vectors = type != dtype::fp64 && detail::takes_vectors(call);
+  return launch_sum(workspace, chunks_of(size, vectors), size.columns, grad_bias, type, stream);
+}
+
+}  // namespace opscope::kernels
