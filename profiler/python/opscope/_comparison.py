@@ -181,9 +181,12 @@ def _run_passes(
     from opscope import _compare
     from opscope._preparation import naming
 
-    progress = settings.progress
+    def on_timing(cell: int) -> None:
+        if settings.progress:
+            settings.progress(f"timing {cells[cell].label}")
+
     options = {
-        "timing": progress and (lambda cell: progress(f"timing {cells[cell].label}")),
+        "timing": on_timing,
         "output": str(settings.output),
         "force": settings.force,
         "strict": settings.strict,

@@ -33,7 +33,7 @@ struct plan {
   bool strict = false;           ///< refuse when something cannot be recorded
   std::uint32_t python = OPSCOPE_PYTHON_OFF;
   comparison::limits limits;
-  std::function<void()> poll;    ///< called between rounds; may throw to end the comparison
+  std::function<void()> poll;  ///< called between rounds; may throw to end the comparison
   std::function<void(std::uint32_t cell)> timing;  ///< called before a cell is timed
   std::function<void()> attach;  ///< called once timing is over, before the session starts
   /// Runs what waits for other threads (a session's start and stop) without the caller's lock.
