@@ -11,7 +11,8 @@ namespace {
 struct backward_call {
   static constexpr bool backward = true;
   template <class Element>
-  using shape = detail::tile_shape<256, 32, 8, 1, 2>;
+  using shape = std::conditional_t<sizeof(Element) == 4, detail::tile_shape<256, 64, 16, 2, 3>,
+                                   detail::tile_shape<256, 32, 16, 1, 4>>;
 };
 
 constexpr int sum_threads = 256;
@@ -67,17 +68,24 @@ cudaError_t launch_sum(const void* partials, std::int64_t chunks, std::int64_t c
   return cudaErrorInvalidValue;
 }
 
+template <class Element>
 std::int64_t chunks_of(matrix_size size, bool vectors) {
-  return vectors ? detail::grid_of<backward_call::shape<float>>(size, 8).chunks
-                 : detail::grid_of<detail::narrow_shape>(size, 1).chunks;
+  return vectors
+             ? detail::grid_of<backward_call::shape<Element>>(size, detail::wide<Element>).chunks
+             : detail::grid_of<detail::narrow_shape>(size, 1).chunks;
+}
+
+std::int64_t chunks_of(matrix_size size, bool vectors, dtype type) {
+  if (type == dtype::fp32) return chunks_of<float>(size, vectors);
+  return chunks_of<__half>(size, vectors && type != dtype::fp64);  // bf16's are the same
 }
 
 }  // namespace
 
 std::size_t bias_gelu_dropout_workspace(matrix_size size, dtype type) noexcept {
   if (size.rows == 0 || size.columns == 0) return 0;
-  std::int64_t chunks = chunks_of(size, false);
-  if (size.columns % 8 == 0) chunks = std::max(chunks, chunks_of(size, true));
+  std::int64_t chunks = chunks_of(size, false, type);
+  if (size.columns % 8 == 0) chunks = std::max(chunks, chunks_of(size, true, type));
   const std::size_t value_bytes = type == dtype::fp64 ? sizeof(double) : sizeof(float);
   return static_cast<std::size_t>(chunks * size.columns) * value_bytes;
 }
@@ -98,8 +106,8 @@ cudaError_t bias_gelu_dropout_backward(const void* grad_output, const void* inpu
       size,        rule,  source, form};
   const cudaError_t status = detail::launch<backward_call>(call, type, stream);
   if (status != cudaSuccess || grad_bias == nullptr) return status;
-  const bool vectors = type != dtype::fp64 && detail::takes_vectors(call);
-  return launch_sum(workspace, chunks_of(size, vectors), size.columns, grad_bias, type, stream);
+  const std::int64_t chunks = chunks_of(size, detail::takes_vectors(call), type);
+  return launch_sum(workspace, chunks, size.columns, grad_bias, type, stream);
 }
 
 }  // namespace opscope::kernels
