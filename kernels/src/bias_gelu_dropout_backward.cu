@@ -23,6 +23,9 @@ template <class Element, class Value>
 __global__ void __launch_bounds__(sum_threads)
     sum_rows(const Value* partials, std::int64_t chunks, std::int64_t columns, Element* output) {
   __shared__ Value shared[sum_threads];
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();  // the rows are there from here on
+#endif
   const std::int64_t column = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   Value total{0};
   if (column < columns) {
@@ -42,15 +45,29 @@ __global__ void __launch_bounds__(sum_threads)
   }
 }
 
+/// From sm_90 on, blocks of the sum may start beside the last ones of the kernel before, and wait.
 template <class Element>
 cudaError_t launch_sum(const void* partials, std::int64_t chunks, std::int64_t columns,
                        void* output, cudaStream_t stream) {
+  using value = detail::value_of<Element>;
+  int device = 0;
+  int major = 0;
+  cudaError_t status = cudaGetDevice(&device);
+  if (status != cudaSuccess) return status;
+  status = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  if (status != cudaSuccess) return status;
   const auto across = static_cast<unsigned>(detail::power_of_two_from(columns, sum_columns));
-  const auto blocks = static_cast<unsigned>((columns + across - 1) / across);
-  sum_rows<<<blocks, dim3(across, sum_threads / across), 0, stream>>>(
-      static_cast<const detail::value_of<Element>*>(partials), chunks, columns,
-      static_cast<Element*>(output));
-  return cudaGetLastError();
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = static_cast<unsigned>((columns + across - 1) / across);
+  launch.blockDim = dim3(across, sum_threads / across);
+  launch.stream = stream;
+  launch.attrs = &early;
+  launch.numAttrs = major >= 9 ? 1 : 0;
+  return cudaLaunchKernelEx(&launch, sum_rows<Element, value>, static_cast<const value*>(partials),
+                            chunks, columns, static_cast<Element*>(output));
 }
 
 cudaError_t launch_sum(const void* partials, std::int64_t chunks, std::int64_t columns,
