@@ -2,7 +2,8 @@
 // The generator's state in a kernel, and the draws of whole rows of vectors.
 #pragma once
 
-#include <opscope/kernels/dropout.hpp>
+#include <cstdint>
+#include <opscope/kernels/bias_gelu_dropout.hpp>
 
 #include "philox.hpp"
 
