@@ -86,7 +86,7 @@ def run_variant(variants: ctypes.CDLL, backward: bool, index: int, use: Set) -> 
     stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
     narrow = int(use.sum.dtype == torch.bfloat16)
     status = variants.layer_norm_variant_run(
-        int(backward), index, narrow, ctypes.byref(call), stream
+        int(backward), narrow, index, ctypes.byref(call), stream
     )
     return int(status)
 
@@ -135,7 +135,8 @@ def contenders(
     yield "builtin", partial(builtin, backward)
     yield "operator", partial(operator, backward)
     index = 0
-    while (name := variants.layer_norm_variant_name(int(backward), index)) is not None:
+    narrow = int(probe.sum.dtype == torch.bfloat16)
+    while (name := variants.layer_norm_variant_name(int(backward), narrow, index)) is not None:
         if run_variant(variants, backward, index, probe) == 0:
             yield name.decode(), partial(run_variant, variants, backward, index)
         index += 1

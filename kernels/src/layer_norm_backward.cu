@@ -18,7 +18,7 @@ using detail::row_shape;
 template <class... Shapes>
 struct shape_list {};
 using shapes = shape_list<row_shape<1, 1, 3, 6>, row_shape<1, 2, 3, 4>, row_shape<4, 1, 3, 6>,
-                          row_shape<8, 1, 3, 3>, row_shape<16, 1, 2, 2>, row_shape<16, 2, 2, 1>,
+                          row_shape<8, 1, 3, 3>, row_shape<16, 1, 2, 2>, row_shape<16, 2, 2, 2>,
                           row_shape<32, 2, 2, 1>>;
 constexpr std::int64_t largest_row = 2048;  // in vectors
 

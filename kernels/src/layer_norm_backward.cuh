@@ -78,6 +78,7 @@ __global__ void __launch_bounds__(Shape::block_threads, Shape::min_blocks)
   extern __shared__ uint4 staged[];
   static_assert(Shape::stages > 1);  // a stage has its own scratch: see team_sum
   __shared__ value scratch[Shape::stages][2 * max_team_warps];
+  static_assert(sizeof(scratch) <= own_bytes);
   const staged_rows<Element, 3, Shape> stages(staged, static_cast<int>(data.hidden / width));
   const Element* const sources[] = {data.grad_output, data.sum, data.grad_sum};
   const std::int64_t team = static_cast<std::int64_t>(blockIdx.x) * Shape::teams_a_block +
