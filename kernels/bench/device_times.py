@@ -23,6 +23,14 @@ Tensors = tuple[torch.Tensor, ...]
 Call = Callable[..., Any]
 
 
+def interval(ratios: torch.Tensor) -> tuple[float, float]:
+    """95% bootstrap interval of the median."""
+    generator = torch.Generator().manual_seed(0)
+    picks = torch.randint(len(ratios), (2000, len(ratios)), generator=generator)
+    medians = ratios[picks].median(dim=1).values
+    return float(medians.quantile(0.025)), float(medians.quantile(0.975))
+
+
 @dataclass
 class Contender:
     """What is timed: `call(*inputs())`, and the bytes it must read and write."""
@@ -53,11 +61,7 @@ class Times:
     def over(self, baseline: Times) -> tuple[float, float, float]:
         """Ratio of the times to `baseline`'s: median, and the ends of its interval."""
         ratios = self.rounds / baseline.rounds
-        generator = torch.Generator().manual_seed(0)
-        picks = torch.randint(len(ratios), (2000, len(ratios)), generator=generator)
-        medians = ratios[picks].median(dim=1).values
-        low, high = medians.quantile(torch.tensor([0.025, 0.975], dtype=medians.dtype))
-        return float(ratios.median()), float(low), float(high)
+        return float(ratios.median()), *interval(ratios)
 
 
 def rotating_sets(one_set_bytes: int, cold: bool) -> int:
