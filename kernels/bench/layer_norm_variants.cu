@@ -73,7 +73,7 @@ cudaError_t backward(const buffers& call, cudaStream_t stream) {
   auto* const grads = static_cast<Element*>(call.grad_parameter);
   const detail::gradient_totals<float> totals{
       {data.weight_partials, grads}, {data.bias_partials, grads + call.hidden}, teams, call.hidden};
-  return detail::launch_add_partials<Element>(totals, stream);
+  return detail::launch_add_partials<Element>(totals, Shape::is_overlapping, stream);
 }
 
 struct variant {
@@ -121,12 +121,17 @@ using forward_bf16 =
           row_shape<4, 4, 0, 10, overlapping>, row_shape<8, 2, 0, 6, overlapping>,
           row_shape<4, 4, 0, 8, streaming + overlapping>,
           row_shape<4, 4, 0, 6, streaming + overlapping + hoisting>>;
-using backward_fp32 = table<row_shape<16, 2, 2, 2>, row_shape<8, 4, 2, 2>>;
-using backward_bf16 = table<row_shape<16, 1, 2, 2>, row_shape<16, 1, 2, 3>, row_shape<16, 1, 3, 2>,
-                            row_shape<16, 1, 4, 2>, row_shape<8, 2, 2, 2>, row_shape<8, 2, 2, 3>,
-                            row_shape<8, 2, 2, 4>, row_shape<8, 2, 3, 2>, row_shape<8, 2, 3, 3>,
-                            row_shape<8, 2, 4, 2>, row_shape<4, 4, 2, 3>, row_shape<4, 4, 2, 4>,
-                            row_shape<4, 4, 3, 3>>;
+using backward_fp32 = table<row_shape<16, 2, 2, 2>, row_shape<16, 2, 2, 2, overlapping>,
+                            row_shape<8, 4, 2, 2, overlapping>>;
+using backward_bf16 =
+    table<row_shape<16, 1, 2, 2>, row_shape<16, 1, 2, 2, overlapping>,
+          row_shape<16, 1, 2, 3, overlapping>, row_shape<16, 1, 3, 2, overlapping>,
+          row_shape<16, 1, 4, 2, overlapping>, row_shape<8, 2, 2, 2, overlapping>,
+          row_shape<8, 2, 2, 3, overlapping>, row_shape<8, 2, 2, 4, overlapping>,
+          row_shape<8, 2, 3, 2, overlapping>, row_shape<8, 2, 3, 3, overlapping>,
+          row_shape<8, 2, 4, 2>, row_shape<8, 2, 4, 2, overlapping>,
+          row_shape<4, 4, 2, 3, overlapping>, row_shape<4, 4, 2, 4, overlapping>,
+          row_shape<4, 4, 3, 3, overlapping>>;
 
 /// The variants in their order; built once for each direction and type.
 const std::vector<variant>& variants(bool is_backward, bool bf16) {

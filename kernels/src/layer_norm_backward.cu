@@ -26,7 +26,7 @@ constexpr std::int64_t largest_row = 2048;  // in vectors
 struct plan {
   bool aligned;
   bool held;
-  int processors;
+  detail::device_limits limits;
   std::int64_t teams;  ///< rows of partial sums
 };
 
@@ -59,16 +59,14 @@ cudaError_t make_plan(const layer_norm_backward_call& call, plan& made) {
                               static_cast<const void*>(call.grad_input)}) {
     made.aligned = made.aligned && detail::vector_aligned(pointer);
   }
-  detail::device_limits limits{};
-  const cudaError_t status = detail::ask_device(limits);
+  const cudaError_t status = detail::ask_device(made.limits);
   if (status != cudaSuccess) return status;
-  made.processors = limits.processors;
   const std::int64_t vectors = call.size.hidden / width;
   if (sizeof(Element) < sizeof(double) && made.aligned && vectors <= largest_row) {
-    made.teams = held_teams(call.size.rows, vectors, limits, shapes{});
+    made.teams = held_teams(call.size.rows, vectors, made.limits, shapes{});
   }
   made.held = made.teams > 0;
-  if (!made.held) made.teams = streamed_teams(call.size, made.processors);
+  if (!made.held) made.teams = streamed_teams(call.size, made.limits.processors);
   return cudaSuccess;
 }
 
@@ -126,7 +124,7 @@ cudaError_t launch(const layer_norm_backward_call& call, void* workspace, cudaSt
       call.size.rows,
       call.size.hidden};
   if constexpr (sizeof(Element) < sizeof(double)) {
-    status = plan.held ? launch_held(data, plan.processors, shapes{}, stream)
+    status = plan.held ? launch_held(data, plan.limits.processors, shapes{}, stream)
                        : launch_streamed(data, plan, stream);
   } else {
     status = launch_streamed(data, plan, stream);
@@ -136,8 +134,9 @@ cudaError_t launch(const layer_norm_backward_call& call, void* workspace, cudaSt
                                               {data.bias_partials, call.grad_bias},
                                               plan.teams,
                                               call.size.hidden};
-  return as_elements ? detail::launch_add_partials<Element>(totals, stream)
-                     : detail::launch_add_partials<value>(totals, stream);
+  const bool early = plan.limits.major >= 9;
+  return as_elements ? detail::launch_add_partials<Element>(totals, early, stream)
+                     : detail::launch_add_partials<value>(totals, early, stream);
 }
 
 /// Calls `work` with a null pointer to the element type.

@@ -9,23 +9,14 @@
 
 namespace opscope::kernels::detail {
 
-/// Waits until the kernels before have finished and their stores are seen, and lets the next one's
-/// blocks start, which wait here themselves.
-__device__ __forceinline__ void join_stream() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
 /// A vector that no store of this kernel changes. The order of these loads stays as written.
-/// `Once` leaves the first-level cache to others, `Streaming` the second, too.
+/// `Once` leaves the first-level cache to others; `Streaming` data are the first to leave both.
 template <bool Once, bool Streaming, class Element>
 __device__ __forceinline__ vector<Element> load_constant(const Element* place) {
   vector<Element> whole;
   uint4& bits = reinterpret_cast<uint4&>(whole);
   if constexpr (Streaming) {
-    asm volatile("ld.global.nc.L1::no_allocate.L2::evict_first.v4.u32 {%0, %1, %2, %3}, [%4];"
+    asm volatile("ld.global.cs.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
                  : "l"(place));
   } else if constexpr (Once) {
@@ -109,104 +100,126 @@ __device__ __forceinline__ row_statistics<float> joined_statistics(const Visit& 
   return statistics_from(moments, mean, visit, hidden, eps, Warps, scratch);
 }
 
-template <class Element, class Parameter, bool Residual, class Shape>
-__global__ void __launch_bounds__(Shape::block_threads, Shape::min_blocks)
-    direct_forward(forward_rows<Element> data) {
-  constexpr int width = vector_width<Element>;
-  __shared__ part_moments parts[Shape::warps];
-  __shared__ wide_scratch scratch;
-  if constexpr (Shape::is_overlapping) join_stream();
-  const int lane = static_cast<int>(threadIdx.x) % Shape::team_threads;
-  const int vectors = static_cast<int>(data.hidden / width);
-  const auto place = [&](int r) { return lane + r * Shape::team_threads; };
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * Shape::teams_a_block +
-                           threadIdx.x / Shape::team_threads;
-  if (row >= data.rows) return;
-  const std::int64_t start = row * data.hidden;
+/// A thread's part of one row: vectors `lane`, `lane` + Shape::team_threads, …
+template <class Element, class Shape>
+struct direct_row {
+  static constexpr int width = vector_width<Element>;
+  int lane;     ///< of the team
+  int vectors;  ///< of the row
   vector<Element> sum[Shape::vectors];
-  vector<Element> residual[Residual ? Shape::vectors : 1];
-#pragma unroll
-  for (int r = 0; r < Shape::vectors; ++r) {
-    if (place(r) >= vectors) continue;
-    const std::int64_t first = start + place(r) * width;
-    sum[r] = load_constant<true, Shape::is_streaming>(data.input + first);
-    if constexpr (Residual)
-      residual[r] = load_constant<true, Shape::is_streaming>(data.residual + first);
-  }
-  if constexpr (Residual) {
+
+  __device__ __forceinline__ int place(int r) const { return lane + r * Shape::team_threads; }
+  __device__ __forceinline__ bool active(int r) const { return place(r) < vectors; }
+
+  /// Loads the row that starts at `start`, adds the residual and stores the sum.
+  template <bool Residual>
+  __device__ __forceinline__ void load(const forward_rows<Element>& data, std::int64_t start) {
+    vector<Element> residual[Residual ? Shape::vectors : 1];
 #pragma unroll
     for (int r = 0; r < Shape::vectors; ++r) {
-      if (place(r) >= vectors) continue;
+      if (!active(r)) continue;
+      const std::int64_t first = start + place(r) * width;
+      sum[r] = load_constant<true, Shape::is_streaming>(data.input + first);
+      if constexpr (Residual) {
+        residual[r] = load_constant<true, Shape::is_streaming>(data.residual + first);
+      }
+    }
+    if constexpr (!Residual) return;
+#pragma unroll
+    for (int r = 0; r < Shape::vectors; ++r) {
+      if (!active(r)) continue;
 #pragma unroll
       for (int i = 0; i < width; ++i) {
-        sum[r].lanes[i] = narrow<Element>(widen_lane(sum[r], i) + widen_lane(residual[r], i));
+        sum[r].lanes[i] =
+            narrow<Element>(widen_lane(sum[r], i) + widen_lane(residual[Residual ? r : 0], i));
       }
       store<width, Shape::is_streaming>(data.sum + start + place(r) * width, sum[r].lanes);
     }
   }
-  const auto visit = [&](auto&& use) {
+
+  /// Calls `use` with each element.
+  template <class Use>
+  __device__ __forceinline__ void visit(Use&& use) const {
 #pragma unroll
     for (int r = 0; r < Shape::vectors; ++r) {
-      if (place(r) >= vectors) continue;
+      if (!active(r)) continue;
 #pragma unroll
       for (int i = 0; i < width; ++i) use(widen_lane(sum[r], i));
     }
-  };
+  }
+
+  /// Elements of the thread's warp.
+  __device__ __forceinline__ int warp_elements() const {
+    int count = 0;
+#pragma unroll
+    for (int r = 0; r < Shape::vectors; ++r) {
+      count += max(0, min(warp_threads, vectors - (place(r) - lane % warp_threads)));
+    }
+    return width * count;
+  }
+};
+
+template <class Element, class Parameter, bool Residual, class Shape>
+__global__ void __launch_bounds__(Shape::block_threads, Shape::min_blocks)
+    direct_forward(forward_rows<Element> data) {
+  constexpr int width = vector_width<Element>;
+  // Wider parameters than elements would need more registers than there are.
+  constexpr bool hoist = Shape::is_hoisting && sizeof(Parameter) == sizeof(Element);
+  __shared__ part_moments parts[Shape::warps];
+  __shared__ wide_scratch scratch;
+  if constexpr (Shape::is_overlapping) {
+    let_next_start();
+    wait_for_previous();
+  }
+  direct_row<Element, Shape> own;
+  own.lane = static_cast<int>(threadIdx.x) % Shape::team_threads;
+  own.vectors = static_cast<int>(data.hidden / width);
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * Shape::teams_a_block +
+                           threadIdx.x / Shape::team_threads;
+  if (row >= data.rows) return;
+  const std::int64_t start = row * data.hidden;
+  own.template load<Residual>(data, start);
   held_parameters<Parameter, width> weight[Shape::vectors];
   held_parameters<Parameter, width> bias[Shape::vectors];
   const auto load_parameters = [&](int r) {
-    weight[r].load(data.weight.data, place(r) * width, 1);
-    bias[r].load(data.bias.data, place(r) * width, 0);
+    weight[r].load(data.weight.data, own.place(r) * width, 1);
+    bias[r].load(data.bias.data, own.place(r) * width, 0);
   };
-  if constexpr (Shape::is_hoisting) {
-#pragma unroll
-    for (int r = 0; r < Shape::vectors; ++r) {
-      if (place(r) < vectors) load_parameters(r);
-    }
-  }
-  int own_count = 0;
 #pragma unroll
   for (int r = 0; r < Shape::vectors; ++r) {
-    const int others = place(r) - lane % warp_threads;
-    own_count += width * max(0, min(warp_threads, vectors - others));
+    if (hoist && own.active(r)) load_parameters(r);
   }
-  const auto found =
-      joined_statistics<Shape::warps>(visit, own_count, data.hidden, data.eps, parts, scratch);
-  if (lane == 0) {
+  const auto visit = [&](auto&& use) { own.visit(use); };
+  const auto found = joined_statistics<Shape::warps>(visit, own.warp_elements(), data.hidden,
+                                                     data.eps, parts, scratch);
+  if (own.lane == 0) {
     data.mean[row] = found.mean;
     data.rstd[row] = found.rstd;
   }
 #pragma unroll
   for (int r = 0; r < Shape::vectors; ++r) {
-    if (place(r) >= vectors) continue;
-    if constexpr (!Shape::is_hoisting) load_parameters(r);
+    if (!own.active(r)) continue;
+    if constexpr (!hoist) load_parameters(r);
     vector<Element> out;
 #pragma unroll
     for (int i = 0; i < width; ++i) {
-      const float normalised = fused(widen_lane(sum[r], i) - found.mean, found.rstd, found.shift);
+      const float centred = widen_lane(own.sum[r], i) - found.mean;
+      const float normalised = fused(centred, found.rstd, found.shift);
       out.lanes[i] = narrow<Element>(fused(normalised, weight[r][i], bias[r][i]));
     }
-    store<width, Shape::is_streaming>(data.output + start + place(r) * width, out.lanes);
+    store<width, Shape::is_streaming>(data.output + start + own.place(r) * width, out.lanes);
   }
 }
 
 template <class Element, bool Residual, class Shape>
 cudaError_t launch_direct_forward(const forward_rows<Element>& data, const device_limits& limits,
                                   cudaStream_t stream) {
-  cudaLaunchAttribute overlap{};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = static_cast<unsigned>(blocks_for<Shape>(data.rows, limits.processors));
-  config.blockDim = Shape::block_threads;
-  config.stream = stream;
-  config.attrs = &overlap;
-  config.numAttrs = Shape::is_overlapping && limits.major >= 9 ? 1 : 0;
-  const cudaError_t status =
-      data.weight.as_elements
-          ? cudaLaunchKernelEx(&config, direct_forward<Element, Element, Residual, Shape>, data)
-          : cudaLaunchKernelEx(&config, direct_forward<Element, float, Residual, Shape>, data);
-  return status == cudaSuccess ? cudaGetLastError() : status;
+  const launch_place place{static_cast<unsigned>(blocks_for<Shape>(data.rows, limits.processors)),
+                           Shape::block_threads, stream,
+                           Shape::is_overlapping && limits.major >= 9};
+  return data.weight.as_elements
+             ? launch_in(place, direct_forward<Element, Element, Residual, Shape>, data)
+             : launch_in(place, direct_forward<Element, float, Residual, Shape>, data);
 }
 
 /// Launches the kernel that the shape asks for.

@@ -16,9 +16,9 @@ namespace opscope::kernels::detail {
 constexpr int warp_threads = 32;
 constexpr int max_team_warps = 32;
 
-// What a kernel that holds its rows in registers may do besides; to be added up.
+// What a kernel may do besides; to be added up.
 constexpr int streaming = 1;    ///< loads and stores leave the caches to others
-constexpr int overlapping = 2;  ///< its blocks start while the last ones before them still run
+constexpr int overlapping = 2;  ///< blocks start while the last ones before them still run
 constexpr int hoisting = 4;     ///< loads the parameters with the row, into more registers
 
 /// How rows held on the chip are spread over threads.
@@ -29,7 +29,8 @@ constexpr int hoisting = 4;     ///< loads the parameters with the row, into mor
 ///                     to registers, and has a team of its own
 /// @tparam BlocksAnSm  of a grid that walks over the rows; 0: as many blocks as the rows need.
 ///                     Without stages: blocks that a multiprocessor must have registers for
-/// @tparam Options     streaming, overlapping, hoisting; without stages only
+/// @tparam Options     streaming, overlapping, hoisting; of rows with stages, overlapping only: in
+///                     the backward, whose last kernel then starts early
 template <int Warps, int Vectors, int Stages, int BlocksAnSm, int Options = 0>
 struct row_shape {
   static constexpr int warps = Warps;
@@ -205,6 +206,44 @@ class staged_rows {
   int lane_;
   int vectors_;
 };
+
+/// Lets the blocks of the next kernel start, if that one's launch allows it.
+__device__ __forceinline__ void let_next_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/// Waits until the kernels before have finished and all they stored is seen.
+__device__ __forceinline__ void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/// Where a kernel runs. One that is `early` may start before its predecessor has finished: it calls
+/// wait_for_previous before all else.
+struct launch_place {
+  dim3 grid;
+  dim3 block;
+  cudaStream_t stream;
+  bool early;  ///< from compute capability 9.0 on
+};
+
+template <class Data>
+cudaError_t launch_in(const launch_place& place, void (*kernel)(Data), const Data& data) {
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = place.grid;
+  config.blockDim = place.block;
+  config.stream = place.stream;
+  config.attrs = &early;
+  config.numAttrs = place.early ? 1 : 0;
+  const cudaError_t status = cudaLaunchKernelEx(&config, kernel, data);
+  return status == cudaSuccess ? cudaGetLastError() : status;
+}
 
 /// What a launch needs to know of the current device.
 struct device_limits {
