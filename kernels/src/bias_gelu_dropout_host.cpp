@@ -16,17 +16,12 @@ using detail::bf16_elements;
 using detail::fp16_elements;
 using detail::fp32_elements;
 using detail::fp64_elements;
-using detail::precision;
 
 constexpr int segment_length = 256;
 constexpr int lanes_of_a_call = 8;
 
 template <class Elements>
 using value_of = decltype(Elements::load({}));
-
-template <class Elements>
-constexpr precision digits_of =
-    sizeof(typename Elements::storage) == 2 ? precision::half : precision::full;
 
 /// What a segment's loops read and write beside the matrices.
 template <class Value>
@@ -108,7 +103,7 @@ OPSCOPE_MATH void forward_segment(const typename Elements::storage* input,
   using value = value_of<Elements>;
   for (int e = 0; e < count; ++e) {
     const value x = Elements::load(input[e]) + buffers.bias[e];
-    const value result = detail::gelu<Form, digits_of<Elements>>(x) * scale;
+    const value result = detail::gelu<Form, Elements::digits>(x) * scale;
     output[e] = Elements::store(buffers.kept[e] != 0 ? result : value{0});
   }
 }
@@ -122,7 +117,7 @@ OPSCOPE_MATH void backward_segment(const typename Elements::storage* grad_output
   using value = value_of<Elements>;
   for (int e = 0; e < count; ++e) {
     const value x = Elements::load(input[e]) + buffers.bias[e];
-    const value slope = detail::gelu_derivative<Form, digits_of<Elements>>(x);
+    const value slope = detail::gelu_derivative<Form, Elements::digits>(x);
     const value result = Elements::load(grad_output[e]) * slope * scale;
     buffers.gradients[e] = buffers.kept[e] != 0 ? result : value{0};
     grad_input[e] = Elements::store(buffers.gradients[e]);

@@ -9,33 +9,33 @@ namespace {
 
 using detail::launch_shape;
 
-// Launch shapes of large buffers: kernels/bench/launch_shapes.cu measures the alternatives. This
-// choice was made with earlier formulas of 30 instructions an fp32 element and 26 to 29 a 16-bit
-// one, by the speed of a forward call as a share of a device-to-device copy's of as many bytes
-// (NVIDIA H200, CUDA events, median of 30 interleaved rounds, 2^28 elements; columns are vectors a
-// thread x threads a block, * is the choice):
+// Launch shapes of large buffers: kernels/bench/launch_shapes.cu measures the alternatives, a third
+// number being the blocks that last on a multiprocessor. The choice stands on an earlier kernel,
+// which computed a thread's vectors one after another: speed of a call as a share of a
+// device-to-device copy's of as many bytes (NVIDIA H200, 8192x4096 elements, fp32 2^28; columns are
+// vectors a thread x threads a block, * is the choice):
 //
-//               1x128   1x256   2x128   2x256   2x512   4x256
-//   fp32 exact          0.935   0.985*  0.975   0.982   0.967
-//   fp32 tanh           0.996*          0.968
-//   bf16 exact  0.917   0.906           0.988*
-//   bf16 tanh           1.000*          0.980
+//                  1x128   1x256   2x128   2x256   4x128
+//   fp32 exact     0.814   0.821   0.875   0.868   0.958*
+//   fp32 tanh      0.872   0.872   0.932   0.939   0.966*
+//   fp16 exact     0.873   0.864   0.952*  0.935   0.953
+//   bf16 exact     0.872   0.868   0.925*  0.908   0.935
+//   fp16 tanh      0.940   0.919   0.993*  0.977   0.963
+//   bf16 tanh      0.935   0.918   0.991*  0.979   0.965
 //
 // Instructions an element now, by the machine code for sm_90, loads, stores and addresses included:
 //
-//   forward exact    fp32 50  fp16 22  bf16 23       backward exact   fp32 75  fp16 25  bf16 25
-//   forward tanh     fp32 41  fp16 16  bf16 16       backward tanh    fp32 72  fp16 20  bf16 20
+//   forward exact    fp32 46  fp16 22  bf16 20       backward exact   fp32 74  fp16 25  bf16 25
+//   forward tanh     fp32 37  fp16 15  bf16 15       backward tanh    fp32 71  fp16 20  bf16 20
 //
 // fp64 is bound by its arithmetic: one vector a thread keeps the registers few.
 // Hints that bypass the caches (__ldcs, __stcs) change nothing.
 template <class Form, class Element>
-constexpr launch_shape forward_shape = {1, 256};
-template <>
-constexpr launch_shape forward_shape<detail::exact_form, float> = {2, 128};
-template <>
-constexpr launch_shape forward_shape<detail::exact_form, __half> = {2, 256};
-template <>
-constexpr launch_shape forward_shape<detail::exact_form, __nv_bfloat16> = {2, 256};
+constexpr launch_shape forward_shape = {2, 128};
+template <class Form>
+constexpr launch_shape forward_shape<Form, float> = {4, 128};
+template <class Form>
+constexpr launch_shape forward_shape<Form, double> = {1, 256};
 
 template <class Element>
 constexpr launch_shape backward_shape = {2, 256};

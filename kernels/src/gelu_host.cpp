@@ -21,7 +21,6 @@ using detail::exact_form;
 using detail::fp16_elements;
 using detail::fp32_elements;
 using detail::fp64_elements;
-using detail::precision;
 using detail::tanh_form;
 
 /// The NaN of these functions was one of bf16 or is the processor's own: its low bits are 0, and it
@@ -33,15 +32,11 @@ struct bf16_elements : detail::bf16_elements {
   }
 };
 
-template <class Elements>
-constexpr precision digits_of =
-    sizeof(typename Elements::storage) == 2 ? precision::half : precision::full;
-
 template <class Elements, class Form>
 OPSCOPE_MATH void forward_loop(const typename Elements::storage* input,
                                typename Elements::storage* output, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
-    output[i] = Elements::store(detail::gelu<Form, digits_of<Elements>>(Elements::load(input[i])));
+    output[i] = Elements::store(detail::gelu<Form, Elements::digits>(Elements::load(input[i])));
   }
 }
 
@@ -50,9 +45,9 @@ OPSCOPE_MATH void backward_loop(const typename Elements::storage* grad_output,
                                 const typename Elements::storage* input,
                                 typename Elements::storage* grad_input, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
-    grad_input[i] = Elements::store(
-        Elements::load(grad_output[i]) *
-        detail::gelu_derivative<Form, digits_of<Elements>>(Elements::load(input[i])));
+    grad_input[i] =
+        Elements::store(Elements::load(grad_output[i]) *
+                        detail::gelu_derivative<Form, Elements::digits>(Elements::load(input[i])));
   }
 }
 

@@ -19,18 +19,21 @@ namespace opscope::kernels::detail {
 
 struct fp64_elements {
   using storage = double;
+  static constexpr precision digits = precision::full;
   static OPSCOPE_MATH double load(double element) { return element; }
   static OPSCOPE_MATH double store(double value) { return value; }
 };
 
 struct fp32_elements {
   using storage = float;
+  static constexpr precision digits = precision::full;
   static OPSCOPE_MATH float load(float element) { return element; }
   static OPSCOPE_MATH float store(float value) { return value; }
 };
 
 struct bf16_elements {
   using storage = std::uint16_t;
+  static constexpr precision digits = precision::brief;
   static OPSCOPE_MATH float load(std::uint16_t element) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(element) << 16U);
   }
@@ -43,6 +46,7 @@ struct bf16_elements {
 
 struct fp16_elements {
   using storage = std::uint16_t;
+  static constexpr precision digits = precision::half;
   static OPSCOPE_MATH float load(std::uint16_t element) {
     const std::uint32_t magnitude = element & 0x7FFFU;
     const std::uint32_t sign = static_cast<std::uint32_t>(element & 0x8000U) << 16U;

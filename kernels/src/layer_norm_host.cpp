@@ -24,7 +24,7 @@ using value_of = decltype(Elements::load({}));
 /// A row of weights or biases; `missing` without data.
 template <class Parameters, class Value>
 struct parameters {
-  const typename Parameters::storage* data;
+  const Parameters::storage* data;
   Value missing;
 
   OPSCOPE_MATH Value at(std::int64_t j) const {
@@ -34,7 +34,7 @@ struct parameters {
 
 template <class Parameters, class Value>
 OPSCOPE_MATH parameters<Parameters, Value> read_parameters(const void* data, Value missing) {
-  return {static_cast<const typename Parameters::storage*>(data), missing};
+  return {static_cast<const Parameters::storage*>(data), missing};
 }
 
 /// Stores s = input + residual and returns Σ s.
@@ -71,7 +71,7 @@ OPSCOPE_MATH double variance_of(const typename Elements::storage* row, std::int6
     rest += centred;
     squares += centred * centred;
   }
-  const double count = static_cast<double>(hidden);
+  const auto count = static_cast<double>(hidden);
   const double variance = (squares - rest * rest / count) / count;
   return variance < 0 ? 0 : variance;  // NaN passes
 }
@@ -194,7 +194,7 @@ OPSCOPE_MATH void add_groups(const layer_norm_backward_call& call, const void* p
   const std::int64_t groups = (call.size.rows + layer_norm_group_rows - 1) / layer_norm_group_rows;
   for (const int k : {0, 1}) {
     auto* const total =
-        static_cast<typename Parameters::storage*>(k == 0 ? call.grad_weight : call.grad_bias);
+        static_cast<Parameters::storage*>(k == 0 ? call.grad_weight : call.grad_bias);
     if (total == nullptr) continue;
     const auto* const sums = static_cast<const value_of<Elements>*>(partials) + k * hidden;
     for (std::int64_t first = 0; first < hidden; first += chunk) {

@@ -124,6 +124,7 @@ at::Tensor bias_gelu_dropout_from_state(const at::Tensor& self, const optional_t
   const std::int64_t count = vmap.size();
   if (count == 0) return vmap.batch(inputs.none());
   std::vector<at::Tensor> results;
+  results.reserve(static_cast<std::size_t>(count));
   for (std::int64_t index = 0; index < count; ++index) {
     results.push_back(bias_gelu_dropout_from_state_handle().call(
         inputs[index], biases.optional(index), states[index], p, approximate, rng));

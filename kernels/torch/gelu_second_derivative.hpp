@@ -9,8 +9,8 @@ namespace opscope::ops {
 
 /// gelu''(x), differentiable itself; in fp32 for 16-bit arguments.
 ///
-/// @param x            any tensor of floating-point numbers
+/// @param self         x: any tensor of floating-point numbers
 /// @param approximate  "none" or "tanh", checked before
-at::Tensor gelu_second_derivative(const at::Tensor& x, std::string_view approximate);
+at::Tensor gelu_second_derivative(const at::Tensor& self, std::string_view approximate);
 
 }  // namespace opscope::ops

@@ -93,9 +93,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> add_layer_norm_forwar
   }
   const at::Tensor first = tangent_or_none(input);
   const at::Tensor second = tangent_or_none(residual);
+  const at::Tensor one = first.defined() ? first : second;
   const layer_norm_forward_variables tangents{
-      first.defined() && second.defined() ? first + second : (first.defined() ? first : second),
-      tangent_or_none(given(weight)), tangent_or_none(given(bias))};
+      first.defined() && second.defined() ? first + second : one, tangent_or_none(given(weight)),
+      tangent_or_none(given(bias))};
   if (tangents.sum.defined() || tangents.weight.defined() || tangents.bias.defined()) {
     const auto moved = layer_norm_forward_tangents(primal_of(sum), primal_of(mean), primal_of(rstd),
                                                    primal_or_none(given(weight)), tangents, dims);

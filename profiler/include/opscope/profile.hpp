@@ -82,8 +82,8 @@ class OPSCOPE_PUBLIC profile {
 
 /// Takes CUPTI out of the process again. After a first profile with `gpu` every launch is slower by
 /// some microseconds, without this until the process ends (as after any CUPTI tool); a later
-/// profile brings CUPTI back. Other threads may launch meanwhile. Does nothing where CUPTI was never
-/// used.
+/// profile brings CUPTI back. Other threads may launch meanwhile. Does nothing where CUPTI was
+/// never used.
 /// @throws opscope::error while a profile is on, or when another tool holds CUPTI.
 OPSCOPE_PUBLIC void detach();
 
