@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layer norm kernels in many shapes, for layer_norm_variants.py to time: what it finds stands
 // in the tables of layer_norm_forward.cu and layer_norm_backward.cu.
-#include <array>
 #include <string>
+#include <vector>
 
 #include "layer_norm_backward.cuh"
-#include "layer_norm_forward.cuh"
+#include "layer_norm_direct.cuh"
 
 namespace {
 
@@ -45,7 +45,7 @@ cudaError_t forward(const buffers& call, cudaStream_t stream) {
   detail::device_limits limits{};
   const cudaError_t status = detail::ask_device(limits);
   if (status != cudaSuccess) return status;
-  return detail::launch_held_forward<Element, true, Shape>(data, limits.processors, stream);
+  return detail::launch_forward<Element, true, Shape>(data, limits, stream);
 }
 
 template <class Element, class Shape>
@@ -73,67 +73,93 @@ cudaError_t backward(const buffers& call, cudaStream_t stream) {
   auto* const grads = static_cast<Element*>(call.grad_parameter);
   const detail::gradient_totals<float> totals{
       {data.weight_partials, grads}, {data.bias_partials, grads + call.hidden}, teams, call.hidden};
-  return detail::launch_add_partials<Element>(totals, stream);
+  return detail::launch_add_partials<Element>(totals, Shape::is_overlapping, stream);
 }
 
 struct variant {
   std::string name;
-  cudaError_t (*fp32)(const buffers&, cudaStream_t);
-  cudaError_t (*bf16)(const buffers&, cudaStream_t);
+  cudaError_t (*run)(const buffers&, cudaStream_t);
 };
 
 template <class Shape>
 std::string name_of() {
   return std::to_string(Shape::warps) + "," + std::to_string(Shape::vectors) + "," +
-         std::to_string(Shape::stages) + "," + std::to_string(Shape::blocks_an_sm);
+         std::to_string(Shape::stages) + "," + std::to_string(Shape::wanted_blocks) +
+         (Shape::is_streaming ? "s" : "") + (Shape::is_overlapping ? "o" : "") +
+         (Shape::is_hoisting ? "h" : "");
 }
 
+/// Variants of one direction for one type, as {warps, vectors, stages, blocks an SM, options}.
 template <class... Shapes>
 struct table {
-  static std::array<variant, sizeof...(Shapes)> forward_variants() {
-    return {variant{name_of<Shapes>(), forward<float, Shapes>, forward<__nv_bfloat16, Shapes>}...};
+  template <class Element>
+  static std::vector<variant> forwards() {
+    return {variant{name_of<Shapes>(), forward<Element, Shapes>}...};
   }
-  static std::array<variant, sizeof...(Shapes)> backward_variants() {
-    return {
-        variant{name_of<Shapes>(), backward<float, Shapes>, backward<__nv_bfloat16, Shapes>}...};
+  template <class Element>
+  static std::vector<variant> backwards() {
+    return {variant{name_of<Shapes>(), backward<Element, Shapes>}...};
   }
 };
 
-using forward_table = table<row_shape<4, 4, 1, 0>, row_shape<4, 4, 1, 6>, row_shape<4, 4, 2, 4>,
-                            row_shape<8, 2, 1, 0>, row_shape<8, 2, 2, 3>, row_shape<8, 2, 2, 4>,
-                            row_shape<8, 2, 3, 2>, row_shape<8, 4, 1, 0>, row_shape<8, 4, 1, 3>,
-                            row_shape<8, 4, 2, 2>, row_shape<8, 4, 2, 3>, row_shape<16, 1, 1, 0>,
-                            row_shape<16, 1, 2, 2>, row_shape<16, 2, 1, 0>, row_shape<16, 2, 2, 2>,
-                            row_shape<16, 2, 3, 1>, row_shape<32, 1, 1, 0>, row_shape<32, 1, 3, 1>>;
-using backward_table = table<row_shape<4, 4, 2, 3>, row_shape<8, 2, 2, 2>, row_shape<8, 2, 2, 3>,
-                             row_shape<8, 2, 3, 2>, row_shape<8, 4, 2, 2>, row_shape<16, 1, 2, 2>,
-                             row_shape<16, 1, 3, 1>, row_shape<16, 1, 3, 2>, row_shape<16, 2, 2, 1>,
-                             row_shape<16, 2, 2, 2>, row_shape<16, 2, 3, 1>, row_shape<16, 2, 4, 1>,
-                             row_shape<32, 1, 2, 1>, row_shape<32, 1, 3, 1>>;
+using detail::hoisting;
+using detail::overlapping;
+using detail::streaming;
+using forward_fp32 =
+    table<row_shape<16, 2, 1, 0>, row_shape<16, 2, 0, 2>, row_shape<16, 2, 0, 3>,
+          row_shape<16, 2, 0, 2, hoisting>, row_shape<8, 4, 0, 4>, row_shape<8, 4, 0, 5>,
+          row_shape<8, 4, 0, 3, hoisting>, row_shape<16, 2, 0, 3, streaming>,
+          row_shape<16, 2, 0, 3, overlapping>, row_shape<8, 4, 0, 5, overlapping>,
+          row_shape<16, 2, 0, 3, streaming + overlapping>,
+          row_shape<16, 2, 0, 2, streaming + overlapping + hoisting>>;
+using forward_bf16 =
+    table<row_shape<4, 4, 1, 0>, row_shape<4, 4, 0, 5>, row_shape<4, 4, 0, 8>,
+          row_shape<4, 4, 0, 10>, row_shape<4, 4, 0, 5, hoisting>, row_shape<4, 4, 0, 6, hoisting>,
+          row_shape<8, 2, 0, 4>, row_shape<8, 2, 0, 6>, row_shape<8, 2, 0, 4, hoisting>,
+          row_shape<2, 8, 0, 10>, row_shape<1, 16, 0, 2>, row_shape<4, 4, 0, 8, streaming>,
+          row_shape<8, 2, 0, 6, streaming>, row_shape<4, 4, 0, 8, overlapping>,
+          row_shape<4, 4, 0, 10, overlapping>, row_shape<8, 2, 0, 6, overlapping>,
+          row_shape<4, 4, 0, 8, streaming + overlapping>,
+          row_shape<4, 4, 0, 6, streaming + overlapping + hoisting>>;
+using backward_fp32 = table<row_shape<16, 2, 2, 2>, row_shape<16, 2, 2, 2, overlapping>,
+                            row_shape<8, 4, 2, 2, overlapping>>;
+using backward_bf16 =
+    table<row_shape<16, 1, 2, 2>, row_shape<16, 1, 2, 2, overlapping>,
+          row_shape<16, 1, 2, 3, overlapping>, row_shape<16, 1, 3, 2, overlapping>,
+          row_shape<16, 1, 4, 2, overlapping>, row_shape<8, 2, 2, 2, overlapping>,
+          row_shape<8, 2, 2, 3, overlapping>, row_shape<8, 2, 2, 4, overlapping>,
+          row_shape<8, 2, 3, 2, overlapping>, row_shape<8, 2, 3, 3, overlapping>,
+          row_shape<8, 2, 4, 2>, row_shape<8, 2, 4, 2, overlapping>,
+          row_shape<4, 4, 2, 3, overlapping>, row_shape<4, 4, 2, 4, overlapping>,
+          row_shape<4, 4, 3, 3, overlapping>>;
 
-const variant* find(int backward, int index) {
-  static const auto forwards = forward_table::forward_variants();
-  static const auto backwards = backward_table::backward_variants();
-  const std::size_t count = backward != 0 ? backwards.size() : forwards.size();
-  if (index < 0 || static_cast<std::size_t>(index) >= count) return nullptr;
-  return backward != 0 ? &backwards[static_cast<std::size_t>(index)]
-                       : &forwards[static_cast<std::size_t>(index)];
+/// The variants in their order; built once for each direction and type.
+const std::vector<variant>& variants(bool is_backward, bool bf16) {
+  static const std::vector<variant> all[] = {
+      forward_fp32::forwards<float>(), forward_bf16::forwards<__nv_bfloat16>(),
+      backward_fp32::backwards<float>(), backward_bf16::backwards<__nv_bfloat16>()};
+  return all[2 * static_cast<int>(is_backward) + static_cast<int>(bf16)];
 }
 
 }  // namespace
 
-/// "warps,vectors,stages,blocks an SM" of a variant; null after the last.
+/// "warps,vectors,stages,blocks an SM" of a variant, with s for streaming, o for overlapping, h
+/// for hoisting;
+/// null after the last.
 extern "C" __attribute__((visibility("default"))) const char* layer_norm_variant_name(int backward,
+                                                                                      int bf16,
                                                                                       int index) {
-  const variant* const found = find(backward, index);
-  return found != nullptr ? found->name.c_str() : nullptr;
+  const auto& all = variants(backward != 0, bf16 != 0);
+  return static_cast<std::size_t>(index) < all.size()
+             ? all[static_cast<std::size_t>(index)].name.c_str()
+             : nullptr;
 }
 
 /// Launches a variant; returns a cudaError_t, cudaErrorInvalidValue where rows do not fit it.
-extern "C" __attribute__((visibility("default"))) int layer_norm_variant_run(int backward,
-                                                                             int index, int bf16,
+extern "C" __attribute__((visibility("default"))) int layer_norm_variant_run(int backward, int bf16,
+                                                                             int index,
                                                                              const buffers* call,
                                                                              void* stream) {
-  const variant& found = *find(backward, index);
-  return (bf16 != 0 ? found.bf16 : found.fp32)(*call, static_cast<cudaStream_t>(stream));
+  const variant& found = variants(backward != 0, bf16 != 0)[static_cast<std::size_t>(index)];
+  return found.run(*call, static_cast<cudaStream_t>(stream));
 }

@@ -5,9 +5,10 @@ Every contender is a CUDA graph of calls that rotate over sets of buffers, large
 four times the L2 cache. Rounds time the graph of each contender in turn, so that drift hits all
 alike. A ratio is the median over rounds of contender time / copy time, with a 95% bootstrap
 interval: forward and backward read and write four tensors, as a copy of two tensors does. A shape
-is warps of a team, vectors a thread, stages, blocks an SM (0: a block for each row).
+is warps of a team, vectors a thread, stages, blocks an SM (0: a block for each row), and letters
+of options: see row_shape in row_team.cuh.
 
-    python kernels/bench/layer_norm_variants.py [--rows N] [--hidden N] [--rounds N]
+    python kernels/bench/layer_norm_variants.py [--rows N] [--hidden N] [--rounds N] [--shown N]
 """
 
 import argparse
@@ -19,6 +20,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from device_times import interval
 from opscope import ops
 from torch import Tensor
 
@@ -86,7 +88,7 @@ def run_variant(variants: ctypes.CDLL, backward: bool, index: int, use: Set) -> 
     stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
     narrow = int(use.sum.dtype == torch.bfloat16)
     status = variants.layer_norm_variant_run(
-        int(backward), index, narrow, ctypes.byref(call), stream
+        int(backward), narrow, index, ctypes.byref(call), stream
     )
     return int(status)
 
@@ -127,6 +129,29 @@ def builtin(backward: bool, use: Set) -> None:
         F.layer_norm(torch.add(use.pair[0], use.pair[1]), shape, use.weight, use.bias)
 
 
+def results(backward: bool, use: Set) -> tuple[Tensor, ...]:
+    """What the registered operator computes from the buffers that a variant reads."""
+    shape = list(use.sum.shape[1:])
+    if backward:
+        call = torch.ops.opscope.layer_norm_backward
+        rows = (use.pair[0], use.pair[1], use.sum)
+        return tuple(call(*rows, 1, use.mean, use.rstd, use.weight, use.bias, [True] * 3))
+    call = torch.ops.opscope.add_layer_norm_forward
+    return tuple(call(use.pair[0], use.pair[1], shape, use.weight, use.bias, 1e-5))
+
+
+def is_right(backward: bool, use: Set, expected: tuple[Tensor, ...]) -> bool:
+    """Whether a variant has written what the operator computes, but for its rounding."""
+    got: tuple[Tensor, ...] = (use.copied[0], *use.gradients)
+    if not backward:
+        got = (use.copied[0], use.copied[1], use.mean, use.rstd)
+    return all(
+        bool((a.flatten() - b.flatten()).abs().max() <= 8 * torch.finfo(a.dtype).eps * top)
+        for a, b in zip(got, expected, strict=True)
+        for top in [b.abs().max().clamp(min=1)]
+    )
+
+
 def contenders(
     variants: ctypes.CDLL, backward: bool, probe: Set
 ) -> Iterator[tuple[str, Callable[[Set], object]]]:
@@ -134,10 +159,16 @@ def contenders(
     yield "copy", copy
     yield "builtin", partial(builtin, backward)
     yield "operator", partial(operator, backward)
+    expected = results(backward, probe)
     index = 0
-    while (name := variants.layer_norm_variant_name(int(backward), index)) is not None:
-        if run_variant(variants, backward, index, probe) == 0:
+    narrow = int(probe.sum.dtype == torch.bfloat16)
+    while (name := variants.layer_norm_variant_name(int(backward), narrow, index)) is not None:
+        probe.copied.zero_()
+        status = run_variant(variants, backward, index, probe)
+        if status == 0 and is_right(backward, probe, expected):
             yield name.decode(), partial(run_variant, variants, backward, index)
+        else:
+            print(f"{name.decode()} fails: status {status}" if status else f"{name!r} is WRONG")
         index += 1
 
 
@@ -170,16 +201,8 @@ def times_us(graphs: dict[str, torch.cuda.CUDAGraph], rounds: int) -> dict[str, 
     return {name: torch.tensor(values, dtype=torch.float64) for name, values in samples.items()}
 
 
-def interval(ratios: Tensor) -> tuple[float, float]:
-    """95% bootstrap interval of the median."""
-    generator = torch.Generator().manual_seed(0)
-    picks = torch.randint(len(ratios), (1000, len(ratios)), generator=generator)
-    medians = ratios[picks].median(dim=1).values
-    return float(medians.quantile(0.025)), float(medians.quantile(0.975))
-
-
-def report(sets: list[Set], backward: bool, rounds: int) -> None:
-    """Measure and print one direction of one element type."""
+def report(sets: list[Set], backward: bool, rounds: int, shown: int) -> None:
+    """Measure one direction of one element type; print the best shapes and all other contenders."""
     rows, hidden = sets[0].sum.shape
     variants = library()
     graphs = {name: captured(call, sets) for name, call in contenders(variants, backward, sets[0])}
@@ -187,6 +210,9 @@ def report(sets: list[Set], backward: bool, rounds: int) -> None:
     kind = str(sets[0].sum.dtype).removeprefix("torch.")
     print(f"\n{'backward' if backward else 'forward'} {kind} {rows} x {hidden}, {rounds} rounds")
     for name, values in sorted(times.items(), key=lambda item: float(item[1].median())):
+        shown -= "," in name
+        if "," in name and shown < 0:
+            continue
         ratios = values / times["copy"]
         low, high = interval(ratios)
         line = f"{name:12} {float(values.median()):8.1f} us {float(ratios.median()):6.3f} of copy"
@@ -199,6 +225,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=8192)
     parser.add_argument("--hidden", type=int, default=4096)
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--shown", type=int, default=6, help="shapes that are printed")
     parser.add_argument("--dtype", nargs="+", default=["float32", "bfloat16"])
     options = parser.parse_args()
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
@@ -207,7 +234,7 @@ def main() -> None:
         dtype = getattr(torch, name)
         sets = [make_set(options.rows, options.hidden, dtype, partials) for _ in range(SETS)]
         for backward in (False, True):
-            report(sets, backward, options.rounds)
+            report(sets, backward, options.rounds, options.shown)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ namespace {
 struct backward_call {
   static constexpr bool backward = true;
   template <class Element>
-  using shape = detail::tile_shape<256, 32, 8, 1, 2>;
+  using shape = std::conditional_t<sizeof(Element) == 4, detail::tile_shape<256, 64, 16, 2, 3>,
+                                   detail::tile_shape<256, 32, 16, 1, 4>>;
 };
 
 constexpr int sum_threads = 256;
@@ -22,6 +23,9 @@ template <class Element, class Value>
 __global__ void __launch_bounds__(sum_threads)
     sum_rows(const Value* partials, std::int64_t chunks, std::int64_t columns, Element* output) {
   __shared__ Value shared[sum_threads];
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();  // the rows are there from here on
+#endif
   const std::int64_t column = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   Value total{0};
   if (column < columns) {
@@ -41,15 +45,29 @@ __global__ void __launch_bounds__(sum_threads)
   }
 }
 
+/// From sm_90 on, blocks of the sum may start beside the last ones of the kernel before, and wait.
 template <class Element>
 cudaError_t launch_sum(const void* partials, std::int64_t chunks, std::int64_t columns,
                        void* output, cudaStream_t stream) {
+  using value = detail::value_of<Element>;
+  int device = 0;
+  int major = 0;
+  cudaError_t status = cudaGetDevice(&device);
+  if (status != cudaSuccess) return status;
+  status = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  if (status != cudaSuccess) return status;
   const auto across = static_cast<unsigned>(detail::power_of_two_from(columns, sum_columns));
-  const auto blocks = static_cast<unsigned>((columns + across - 1) / across);
-  sum_rows<<<blocks, dim3(across, sum_threads / across), 0, stream>>>(
-      static_cast<const detail::value_of<Element>*>(partials), chunks, columns,
-      static_cast<Element*>(output));
-  return cudaGetLastError();
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = static_cast<unsigned>((columns + across - 1) / across);
+  launch.blockDim = dim3(across, sum_threads / across);
+  launch.stream = stream;
+  launch.attrs = &early;
+  launch.numAttrs = major >= 9 ? 1 : 0;
+  return cudaLaunchKernelEx(&launch, sum_rows<Element, value>, static_cast<const value*>(partials),
+                            chunks, columns, static_cast<Element*>(output));
 }
 
 cudaError_t launch_sum(const void* partials, std::int64_t chunks, std::int64_t columns,
@@ -67,17 +85,24 @@ cudaError_t launch_sum(const void* partials, std::int64_t chunks, std::int64_t c
   return cudaErrorInvalidValue;
 }
 
+template <class Element>
 std::int64_t chunks_of(matrix_size size, bool vectors) {
-  return vectors ? detail::grid_of<backward_call::shape<float>>(size, 8).chunks
-                 : detail::grid_of<detail::narrow_shape>(size, 1).chunks;
+  return vectors
+             ? detail::grid_of<backward_call::shape<Element>>(size, detail::wide<Element>).chunks
+             : detail::grid_of<detail::narrow_shape>(size, 1).chunks;
+}
+
+std::int64_t chunks_of(matrix_size size, bool vectors, dtype type) {
+  if (type == dtype::fp32) return chunks_of<float>(size, vectors);
+  return chunks_of<__half>(size, vectors && type != dtype::fp64);  // bf16's are the same
 }
 
 }  // namespace
 
 std::size_t bias_gelu_dropout_workspace(matrix_size size, dtype type) noexcept {
   if (size.rows == 0 || size.columns == 0) return 0;
-  std::int64_t chunks = chunks_of(size, false);
-  if (size.columns % 8 == 0) chunks = std::max(chunks, chunks_of(size, true));
+  std::int64_t chunks = chunks_of(size, false, type);
+  if (size.columns % 8 == 0) chunks = std::max(chunks, chunks_of(size, true, type));
   const std::size_t value_bytes = type == dtype::fp64 ? sizeof(double) : sizeof(float);
   return static_cast<std::size_t>(chunks * size.columns) * value_bytes;
 }
@@ -98,8 +123,8 @@ cudaError_t bias_gelu_dropout_backward(const void* grad_output, const void* inpu
       size,        rule,  source, form};
   const cudaError_t status = detail::launch<backward_call>(call, type, stream);
   if (status != cudaSuccess || grad_bias == nullptr) return status;
-  const bool vectors = type != dtype::fp64 && detail::takes_vectors(call);
-  return launch_sum(workspace, chunks_of(size, vectors), size.columns, grad_bias, type, stream);
+  const std::int64_t chunks = chunks_of(size, detail::takes_vectors(call), type);
+  return launch_sum(workspace, chunks, size.columns, grad_bias, type, stream);
 }
 
 }  // namespace opscope::kernels

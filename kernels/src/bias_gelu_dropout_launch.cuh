@@ -83,11 +83,15 @@ struct untyped_call {
 /// For what the wide kernel does not take; no target stands on its speed.
 using narrow_shape = tile_shape<256, 32, 8, 2, 1>;
 
-/// Can 8 columns be one thread's, as vectors?
+/// Columns of a thread: a 16-byte vector.
+template <class Element>
+constexpr int wide = vector_width<Element>;
+
+/// Can a vector of columns be one thread's? Draws come in eights.
 inline bool takes_vectors(const untyped_call& call) {
   const bool drawn_in_packs = call.rule.kind == draw::keep_all || call.rule.kind == draw::bits_16;
   return drawn_in_packs && call.size.columns % 8 == 0 &&
-         call.size.rows * (call.size.columns / 8) <= most_packs &&
+         call.size.rows * (call.size.columns / 4) <= most_packs &&
          all_vector_aligned(call.grad_output, call.input, call.bias, call.output);
 }
 
@@ -119,8 +123,10 @@ cudaError_t launch_form(const untyped_call& call, cudaStream_t stream) {
   if constexpr (sizeof(Element) < sizeof(double)) {
     if (takes_vectors(call)) {
       return call.rule.kind == draw::keep_all
-                 ? launch_tiles<Element, Form, backward, false, 8, shape>(arguments, stream)
-                 : launch_tiles<Element, Form, backward, true, 8, shape>(arguments, stream);
+                 ? launch_tiles<Element, Form, backward, false, wide<Element>, shape>(arguments,
+                                                                                      stream)
+                 : launch_tiles<Element, Form, backward, true, wide<Element>, shape>(arguments,
+                                                                                     stream);
     }
   }
   return launch_tiles<Element, Form, backward, true, 1, narrow_shape>(arguments, stream);

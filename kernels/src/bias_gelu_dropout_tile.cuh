@@ -6,11 +6,10 @@
 // block in shared memory, and leaves as one row of partial sums. Rows go to the threads in turn;
 // each thread has the loads of several rows in flight before the first use.
 //
-// `Width` columns are one thread's: 8, which are one or two 16-byte vectors and one call of Philox
-// (8 draws of 16 bits), or 1, which takes any alignment, number of columns and kind of draw. Packs
-// of 8 are numbered with 32 bits, which saves an instruction for every 8 elements in several
-// places: a matrix of more than most_packs of them (half a terabyte of 16-bit elements) goes one by
-// one.
+// `Width` columns are one thread's: a 16-byte vector, or 1, which takes any alignment, number of
+// columns and kind of draw. A call of Philox makes 8 draws of 16 bits. Vectors are numbered with 32
+// bits, which saves an instruction for every one in several places: a matrix of more than
+// most_packs of them goes one by one.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,7 +19,7 @@
 #include <type_traits>
 
 #include "elements.cuh"
-#include "philox.hpp"
+#include "philox_draws.cuh"
 
 namespace opscope::kernels::detail {
 
@@ -31,13 +30,16 @@ namespace opscope::kernels::detail {
 /// @tparam RowsAThread   that a thread handles in a large matrix
 /// @tparam RowsInFlight  that a thread loads before it uses the first
 /// @tparam BlocksEach    resident blocks of a multiprocessor that the registers must allow
-template <int Threads, int MostAcross, int RowsAThread, int RowsInFlight, int BlocksEach>
+/// @tparam Prefetches    does it load the next rows before it computes these?
+template <int Threads, int MostAcross, int RowsAThread, int RowsInFlight, int BlocksEach,
+          bool Prefetches = false>
 struct tile_shape {
   static constexpr int threads = Threads;
   static constexpr int most_across = MostAcross;
   static constexpr int rows_a_thread = RowsAThread;
   static constexpr int rows_in_flight = RowsInFlight;
   static constexpr int blocks_each = BlocksEach;
+  static constexpr bool prefetches = Prefetches;
 };
 
 template <class Element>
@@ -60,16 +62,27 @@ struct tile_arguments {
   philox_source source;
 };
 
+/// The most fours of elements that are taken as vectors: 32 GiB of fp32, 16 GiB of 16-bit elements.
 constexpr std::int64_t most_packs = std::int64_t{1} << 31;
 
 /// The number of a pack.
 template <int Width>
 using index_of = std::conditional_t<Width == 1, std::uint64_t, std::uint32_t>;
 
+/// Words of draws for the columns of a pack; the single element makes its own.
+template <int Width>
+constexpr int word_count = Width == 1 ? 1 : Width / 2;
+
 template <class Element, int Width>
 struct alignas(Width == 1 ? sizeof(Element) : 16) pack {
   Element lanes[Width];
 };
+
+template <class Element, int Width, class Raw>
+__device__ __forceinline__ const pack<Element, Width>& as_pack(const Raw& raw) {
+  static_assert(sizeof(Raw) == sizeof(pack<Element, Width>));
+  return reinterpret_cast<const pack<Element, Width>&>(raw);
+}
 
 /// Elements as values; 16-bit ones two at a time.
 template <class Element, int Width>
@@ -112,64 +125,32 @@ __device__ __forceinline__ pack<Element, Width> repack(const value_of<Element> (
   return result;
 }
 
-/// The generator's state as the kernel uses it.
-struct philox_state {
-  std::uint64_t seed;
-  std::uint64_t offset;
-};
-
-/// The same value, which all threads of a warp hold, where the compiler sees that they do: the
-/// round keys then live in uniform registers and are computed once.
-__device__ __forceinline__ std::uint64_t uniform(std::uint64_t value) {
-  const unsigned low = __reduce_or_sync(~0U, static_cast<unsigned>(value));
-  const unsigned high = __reduce_or_sync(~0U, static_cast<unsigned>(value >> 32U));
-  return std::uint64_t{high} << 32U | low;
-}
-
-/// Reads the state; the grid's first thread leaves it where it is asked for.
-__device__ __forceinline__ philox_state read_state(const philox_source& source) {
-  philox_state state{source.seed, source.offset};
-  if (source.seed_pointer != nullptr) state.seed = static_cast<std::uint64_t>(*source.seed_pointer);
-  if (source.offset_pointer != nullptr) {
-    state.offset += static_cast<std::uint64_t>(*source.offset_pointer);
-  }
-  const bool first = (blockIdx.x | blockIdx.y | blockIdx.z | threadIdx.x | threadIdx.y) == 0;
-  if (first && source.state != nullptr) {
-    source.state[0] = static_cast<std::int64_t>(state.seed);
-    source.state[1] = static_cast<std::int64_t>(state.offset);
-  }
-  return {uniform(state.seed), uniform(state.offset)};
-}
-
-/// Which of the `Width` elements of the pack with logical index `index` are kept.
+/// Sets the dropped results of 16-bit draws to +0.
 template <class Value, int Width>
-__device__ __forceinline__ void draw_lanes(const dropout_rule& rule, const philox_state& state,
-                                           index_of<Width> index, bool (&kept)[Width]) {
-  if constexpr (Width == 8) {
-    const philox_words words = philox(state.seed, index, state.offset / 4);
-    const std::uint32_t threshold = rule.threshold << 16U;
+__device__ __forceinline__ void select_kept(const dropout_rule& rule,
+                                            const std::uint32_t (&words)[Width / 2],
+                                            Value (&results)[Width]) {
+  const std::uint32_t threshold = rule.threshold << 16U;
 #pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      kept[2 * k] = words.word[k] << 16U >= threshold;
-      kept[2 * k + 1] = words.word[k] >= threshold;  // the low half never decides
-    }
-  } else {
-    kept[0] = keeps<Value>(rule, state.seed, state.offset / 4, index);
+  for (int k = 0; k < Width; k += 2) {
+    results[k] = words[k / 2] << 16U >= threshold ? results[k] : Value{0};
+    // The low half never decides.
+    results[k + 1] = words[k / 2] >= threshold ? results[k + 1] : Value{0};
   }
 }
 
-/// Sets the dropped elements of the pack with logical index `index` to +0: four instructions for
-/// two 16-bit elements, where two selections and their comparisons are five.
+/// The same for 16-bit elements: four instructions for two, where two selections and their
+/// comparisons are five.
 template <class Element>
-__device__ __forceinline__ void clear_dropped(const dropout_rule& rule, const philox_state& state,
-                                              index_of<8> index, pack<Element, 8>& elements) {
+__device__ __forceinline__ void clear_dropped(const dropout_rule& rule,
+                                              const std::uint32_t (&words)[4],
+                                              pack<Element, 8>& elements) {
   static_assert(sizeof(Element) == 2);
-  const philox_words words = philox(state.seed, index, state.offset / 4);
   const std::uint32_t thresholds = rule.threshold * 0x10001U;
   const std::uint32_t negated = (0x10000U - rule.threshold) * 0x10001U;
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
-    const std::uint32_t draws = words.word[k];
+    const std::uint32_t draws = words[k];
     const std::uint32_t difference = __vadd2(draws, negated);
     // The sign bit of either half says that draw − threshold borrows not:
     // ~((~draw & threshold) | (~(draw ^ threshold) & difference)).
@@ -240,23 +221,24 @@ __device__ __forceinline__ void load_bias(const Element* bias, bool mine, std::i
 
 /// One row's end: scales, drops, adds to the sums of the backward direction, and rounds.
 template <class Element, bool Backward, bool Drop, int Width>
-__device__ __forceinline__ pack<Element, Width> finish(const tile_arguments<Element>& arguments,
-                                                       const philox_state& state,
-                                                       index_of<Width> index,
-                                                       value_of<Element> (&results)[Width],
-                                                       value_of<Element> (&sums)[Width]) {
+__device__ __forceinline__ pack<Element, Width> finish(
+    const tile_arguments<Element>& arguments, const philox_state& state, index_of<Width> index,
+    const std::uint32_t (&words)[word_count<Width>], value_of<Element> (&results)[Width],
+    value_of<Element> (&sums)[Width]) {
+  using value = value_of<Element>;
   if constexpr (Drop) {
 #pragma unroll
     for (int k = 0; k < Width; ++k) results[k] *= arguments.scale;
-    if constexpr (!Backward && Width == 8 && sizeof(Element) == 2) {
+    if constexpr (Width == 1) {
+      const bool kept = keeps<value>(arguments.rule, state.seed, state.offset / 4, index);
+      results[0] = kept ? results[0] : value{0};
+    } else if constexpr (Backward || Width == 4) {
+      select_kept<value, Width>(arguments.rule, words, results);
+    } else {
       pack<Element, Width> elements = repack<Element>(results);
-      clear_dropped(arguments.rule, state, index, elements);
+      clear_dropped(arguments.rule, words, elements);
       return elements;
     }
-    bool kept[Width];
-    draw_lanes<value_of<Element>>(arguments.rule, state, index, kept);
-#pragma unroll
-    for (int k = 0; k < Width; ++k) results[k] = kept[k] ? results[k] : value_of<Element>{0};
   }
   if constexpr (Backward) {
 #pragma unroll
@@ -265,50 +247,85 @@ __device__ __forceinline__ pack<Element, Width> finish(const tile_arguments<Elem
   return repack<Element>(results);
 }
 
+/// What a thread loads before it uses the first of it. Vectors stay whole: the compiler would copy
+/// single 16-bit lanes.
+template <class Element, bool Backward, int Width, int Rows>
+struct loaded_rows {
+  using raw = std::conditional_t<Width == 1, Element, uint4>;
+  raw inputs[Rows];
+  raw grads[Backward ? Rows : 1];
+
+  /// Loads the rows of which `left`, less than `down` for each row before, is positive.
+  __device__ __forceinline__ void load(const tile_arguments<Element>& arguments,
+                                       index_of<Width> place, index_of<Width> step, int down,
+                                       int left) {
+#pragma unroll
+    for (int r = 0; r < Rows; ++r) {
+      if (r * down < left) {
+        inputs[r] = reinterpret_cast<const raw*>(arguments.input)[place + r * step];
+        if constexpr (Backward) {
+          grads[r] = reinterpret_cast<const raw*>(arguments.grad_output)[place + r * step];
+        }
+      }
+    }
+  }
+};
+
 template <class Element, class Form, bool Backward, bool Drop, int Width, class Shape>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks_each)
     tile_kernel(const __grid_constant__ tile_arguments<Element> arguments) {
   using value = value_of<Element>;
   using pack_type = pack<Element, Width>;
+  using index_type = index_of<Width>;
   constexpr int in_flight = Shape::rows_in_flight;
   const std::int64_t chunk = std::int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
   if (chunk >= arguments.chunks) return;
-  const philox_state state = read_state(arguments.source);
+#if __CUDA_ARCH__ >= 900
+  // The sum of the partial results may take its place; it waits for them.
+  if constexpr (Backward) cudaTriggerProgrammaticLaunchCompletion();
+#endif
   const std::int64_t packs = arguments.size.columns / Width;  // of a row
   const std::int64_t pack_index = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const bool mine = pack_index < packs;
-  value bias[Width];
-  load_bias(arguments.bias, mine, pack_index, bias);
-  value sums[Width] = {};
   const std::int64_t first_row = chunk * arguments.rows_a_chunk;
   const int down = static_cast<int>(blockDim.y);
   const int ahead = static_cast<int>(threadIdx.y);
-  int rows =
+  int rows =  // of the block, from here on
       static_cast<int>(min(std::int64_t{arguments.rows_a_chunk}, arguments.size.rows - first_row));
-  rows = mine ? rows - ahead : 0;  // this thread's and those of the threads after it
-  const auto step = static_cast<index_of<Width>>(packs * down);
-  auto place = static_cast<index_of<Width>>((first_row + ahead) * packs + pack_index);
+  // What a thread takes off that: `rows - off` are its own and those of the threads after it.
+  const int off = mine ? ahead : rows;
+  const auto step = static_cast<index_type>(packs * down);
+  auto place = static_cast<index_type>((first_row + ahead) * packs + pack_index);
+  loaded_rows<Element, Backward, Width, in_flight> now;
+  if constexpr (Shape::prefetches) now.load(arguments, place, step, down, rows - off);
+  const philox_state state = read_state(arguments.source);
+  value bias[Width];
+  load_bias(arguments.bias, mine, pack_index, bias);
+  value sums[Width] = {};
+#pragma unroll Shape::prefetches ? 2 : 1
   for (; rows > 0; rows -= in_flight * down, place += in_flight * step) {
-    pack_type inputs[in_flight];
-    pack_type grads[Backward ? in_flight : 1];
-#pragma unroll
-    for (int r = 0; r < in_flight; ++r) {
-      if (r * down < rows) {
-        inputs[r] = reinterpret_cast<const pack_type*>(arguments.input)[place + r * step];
-        if constexpr (Backward) {
-          grads[r] = reinterpret_cast<const pack_type*>(arguments.grad_output)[place + r * step];
-        }
-      }
+    loaded_rows<Element, Backward, Width, in_flight> next;
+    if constexpr (Shape::prefetches) {
+      next.load(arguments, place + in_flight * step, step, down, rows - in_flight * down - off);
+    } else {
+      now.load(arguments, place, step, down, rows - off);
     }
+    std::uint32_t words[in_flight][word_count<Width>];
+    if constexpr (Drop && Width > 1) draw_words<Width, in_flight>(state, place, step, words);
 #pragma unroll
     for (int r = 0; r < in_flight; ++r) {
-      if (r * down >= rows) break;
+      const bool here = r * down < rows - off;
+      // Results of rows that are not there go nowhere; without a branch rows overlap.
+      if (Backward && !here) break;
       value results[Width];
-      evaluate<Element, Form, Backward>(grads[Backward ? r : 0], inputs[r], bias, results);
-      const index_of<Width> index = place + r * step;
-      reinterpret_cast<pack_type*>(arguments.output)[index] =
-          finish<Element, Backward, Drop>(arguments, state, index, results, sums);
+      evaluate<Element, Form, Backward>(as_pack<Element, Width>(now.grads[Backward ? r : 0]),
+                                        as_pack<Element, Width>(now.inputs[r]), bias, results);
+      const index_type index = place + r * step;
+      const pack_type elements =
+          finish<Element, Backward, Drop, Width>(arguments, state, index, words[r], results, sums);
+      if (here) reinterpret_cast<pack_type*>(arguments.output)[index] = elements;
     }
+    if constexpr (Shape::prefetches) now = next;
   }
   if constexpr (Backward) {
     if (arguments.partials != nullptr) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <opscope/kernels/layer_norm_device.hpp>
+#include <type_traits>
 
 #include "layer_norm_backward.cuh"
 
@@ -17,16 +18,22 @@ using detail::row_shape;
 // others.
 template <class... Shapes>
 struct shape_list {};
-using shapes = shape_list<row_shape<1, 1, 3, 6>, row_shape<1, 2, 3, 4>, row_shape<4, 1, 3, 6>,
-                          row_shape<8, 1, 3, 3>, row_shape<16, 1, 2, 2>, row_shape<16, 2, 2, 1>,
-                          row_shape<32, 2, 2, 1>>;
+using fp32_shapes = shape_list<row_shape<1, 1, 3, 6>, row_shape<1, 2, 3, 4>, row_shape<4, 1, 3, 6>,
+                               row_shape<8, 1, 3, 3>, row_shape<16, 1, 2, 2>,
+                               row_shape<16, 2, 2, 2>, row_shape<32, 2, 2, 1>>;
+// A vector of 16-bit elements has twice as many column sums, which need twice as many registers.
+using half_shapes = shape_list<row_shape<1, 1, 3, 6>, row_shape<1, 2, 3, 4>, row_shape<4, 1, 3, 6>,
+                               row_shape<8, 1, 3, 3>, row_shape<16, 1, 2, 2>,
+                               row_shape<16, 2, 2, 1>, row_shape<32, 2, 2, 1>>;
+template <class Element>
+using shapes = std::conditional_t<sizeof(Element) == 4, fp32_shapes, half_shapes>;
 constexpr std::int64_t largest_row = 2048;  // in vectors
 
 /// How one call runs.
 struct plan {
   bool aligned;
   bool held;
-  int processors;
+  detail::device_limits limits;
   std::int64_t teams;  ///< rows of partial sums
 };
 
@@ -59,16 +66,14 @@ cudaError_t make_plan(const layer_norm_backward_call& call, plan& made) {
                               static_cast<const void*>(call.grad_input)}) {
     made.aligned = made.aligned && detail::vector_aligned(pointer);
   }
-  detail::device_limits limits{};
-  const cudaError_t status = detail::ask_device(limits);
+  const cudaError_t status = detail::ask_device(made.limits);
   if (status != cudaSuccess) return status;
-  made.processors = limits.processors;
   const std::int64_t vectors = call.size.hidden / width;
   if (sizeof(Element) < sizeof(double) && made.aligned && vectors <= largest_row) {
-    made.teams = held_teams(call.size.rows, vectors, limits, shapes{});
+    made.teams = held_teams(call.size.rows, vectors, made.limits, shapes<Element>{});
   }
   made.held = made.teams > 0;
-  if (!made.held) made.teams = streamed_teams(call.size, made.processors);
+  if (!made.held) made.teams = streamed_teams(call.size, made.limits.processors);
   return cudaSuccess;
 }
 
@@ -126,7 +131,7 @@ cudaError_t launch(const layer_norm_backward_call& call, void* workspace, cudaSt
       call.size.rows,
       call.size.hidden};
   if constexpr (sizeof(Element) < sizeof(double)) {
-    status = plan.held ? launch_held(data, plan.processors, shapes{}, stream)
+    status = plan.held ? launch_held(data, plan.limits.processors, shapes<Element>{}, stream)
                        : launch_streamed(data, plan, stream);
   } else {
     status = launch_streamed(data, plan, stream);
@@ -136,8 +141,9 @@ cudaError_t launch(const layer_norm_backward_call& call, void* workspace, cudaSt
                                               {data.bias_partials, call.grad_bias},
                                               plan.teams,
                                               call.size.hidden};
-  return as_elements ? detail::launch_add_partials<Element>(totals, stream)
-                     : detail::launch_add_partials<value>(totals, stream);
+  const bool early = plan.limits.major >= 9;
+  return as_elements ? detail::launch_add_partials<Element>(totals, early, stream)
+                     : detail::launch_add_partials<value>(totals, early, stream);
 }
 
 /// Calls `work` with a null pointer to the element type.

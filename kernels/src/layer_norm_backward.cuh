@@ -78,6 +78,7 @@ __global__ void __launch_bounds__(Shape::block_threads, Shape::min_blocks)
   extern __shared__ uint4 staged[];
   static_assert(Shape::stages > 1);  // a stage has its own scratch: see team_sum
   __shared__ value scratch[Shape::stages][2 * max_team_warps];
+  static_assert(sizeof(scratch) <= own_bytes);
   const staged_rows<Element, 3, Shape> stages(staged, static_cast<int>(data.hidden / width));
   const Element* const sources[] = {data.grad_output, data.sum, data.grad_sum};
   const std::int64_t team = static_cast<std::int64_t>(blockIdx.x) * Shape::teams_a_block +
@@ -125,6 +126,7 @@ __global__ void __launch_bounds__(Shape::block_threads, Shape::min_blocks)
     stages.fetch(sources, row + Shape::stages * step, data.rows, stage);
     stage = stage + 1 == Shape::stages ? 0 : stage + 1;
   }
+  if constexpr (Shape::is_overlapping) let_next_start();
 #pragma unroll
   for (int r = 0; r < Shape::vectors; ++r) {
     if (!stages.active(r)) continue;
@@ -236,6 +238,7 @@ struct gradient_totals {
 template <class Parameter, class Value>
 __global__ void __launch_bounds__(column_threads* column_rows)
     add_partials(gradient_totals<Value> data) {
+  wait_for_previous();
   const partial_sums<Value> own = blockIdx.y == 0 ? data.weight : data.bias;
   if (own.partials == nullptr) return;
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * column_threads + threadIdx.x;
@@ -269,10 +272,11 @@ inline unsigned column_blocks(std::int64_t hidden) {
 }
 
 template <class Parameter, class Value>
-cudaError_t launch_add_partials(const gradient_totals<Value>& data, cudaStream_t stream) {
-  const dim3 grid(column_blocks(data.hidden), 2);
-  add_partials<Parameter><<<grid, dim3(column_threads, column_rows), 0, stream>>>(data);
-  return cudaGetLastError();
+cudaError_t launch_add_partials(const gradient_totals<Value>& data, bool early,
+                                cudaStream_t stream) {
+  const launch_place place{dim3(column_blocks(data.hidden), 2), dim3(column_threads, column_rows),
+                           stream, early};
+  return launch_in(place, add_partials<Parameter, Value>, data);
 }
 
 }  // namespace opscope::kernels::detail

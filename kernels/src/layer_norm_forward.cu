@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <opscope/kernels/layer_norm_device.hpp>
 
-#include "layer_norm_forward.cuh"
+#include "layer_norm_direct.cuh"
 
 namespace opscope::kernels {
 namespace {
@@ -10,12 +10,11 @@ using detail::forward_rows;
 using detail::row_shape;
 
 // How rows are held, as {warps of a team, vectors a thread, stages, blocks an SM}: the first shape
-// that has room for a row's vectors serves. Each keeps at least 32 KiB of a multiprocessor's loads
-// in flight. bench/layer_norm_variants.py times others.
+// that has room for a row's vectors serves. bench/layer_norm_variants.py times others.
 template <class... Shapes>
 struct shape_list {};
 using shapes = shape_list<row_shape<1, 1, 2, 8>, row_shape<1, 2, 2, 8>, row_shape<1, 4, 2, 6>,
-                          row_shape<4, 2, 2, 8>, row_shape<8, 2, 2, 4>, row_shape<8, 4, 2, 2>,
+                          row_shape<4, 2, 2, 8>, row_shape<4, 4, 1, 0>, row_shape<16, 2, 1, 0>,
                           row_shape<16, 4, 1, 0>, row_shape<32, 4, 1, 0>>;
 constexpr std::int64_t largest_row = 4096;  // in vectors
 
@@ -44,9 +43,8 @@ cudaError_t launch_held(const forward_rows<Element>& data, const detail::device_
   if (!detail::has_room<First>(limits, residual ? 2 : 1)) {
     return launch_streamed(data, true, stream);
   }
-  return residual
-             ? detail::launch_held_forward<Element, true, First>(data, limits.processors, stream)
-             : detail::launch_held_forward<Element, false, First>(data, limits.processors, stream);
+  return residual ? detail::launch_forward<Element, true, First>(data, limits, stream)
+                  : detail::launch_forward<Element, false, First>(data, limits, stream);
 }
 
 template <class Element>

@@ -34,50 +34,45 @@ struct row_statistics {
 };
 
 /// Shared memory of team_sum, used in turn.
+struct wide_scratch {
+  double first[max_team_warps];
+  double second[max_team_warps];
+};
+
+/// As wide_scratch.
 template <class Value>
 struct statistics_scratch {
   Value first[max_team_warps];
   Value second[2 * max_team_warps];
-  double third[max_team_warps];
-  double fourth[max_team_warps];
+  wide_scratch wide;
 };
+static_assert(sizeof(statistics_scratch<double>) <= own_bytes);
 
 /// Plain two passes in fp64, for rows beyond fp32's range: squares overflow from 1e19 on.
 template <class Value, class Visit>
-__device__ __forceinline__ row_statistics<Value> wide_statistics(
-    const Visit& visit, std::int64_t hidden, double eps, int warps,
-    statistics_scratch<Value>& scratch) {
+__device__ __forceinline__ row_statistics<Value> wide_statistics(const Visit& visit,
+                                                                 std::int64_t hidden, double eps,
+                                                                 int warps, wide_scratch& scratch) {
   const double count = static_cast<double>(hidden);
   double total[1] = {0};
   visit([&](Value x) { total[0] += x; });
-  team_sum(total, scratch.third, warps);
+  team_sum(total, scratch.first, warps);
   const double mean = total[0] / count;
   double squares[1] = {0};
   visit([&](Value x) { squares[0] += (x - mean) * (x - mean); });
-  team_sum(squares, scratch.fourth, warps);
+  team_sum(squares, scratch.second, warps);
   const double rstd = 1 / sqrt(squares[0] / count + eps);
   const auto rounded = static_cast<Value>(mean);
   return {rounded, static_cast<Value>(rstd), static_cast<Value>((rounded - mean) * rstd)};
 }
 
-/// Statistics of one row. `visit` calls its argument with each of the thread's elements.
+/// Statistics from Σ (x − mean) and Σ (x − mean)², whose mean need not be exact.
 template <class Value, class Visit>
-__device__ __forceinline__ row_statistics<Value> statistics_of(const Visit& visit,
-                                                               std::int64_t hidden, double eps,
-                                                               int warps,
-                                                               statistics_scratch<Value>& scratch) {
+__device__ __forceinline__ row_statistics<Value> statistics_from(const Value (&moments)[2],
+                                                                 Value mean, const Visit& visit,
+                                                                 std::int64_t hidden, double eps,
+                                                                 int warps, wide_scratch& scratch) {
   const Value count = static_cast<Value>(hidden);
-  Value total[1] = {0};
-  visit([&](Value x) { total[0] += x; });
-  team_sum(total, scratch.first, warps);
-  const Value mean = total[0] / count;
-  Value moments[2] = {0, 0};
-  visit([&](Value x) {
-    const Value centred = x - mean;
-    moments[0] += centred;
-    moments[1] = fused(centred, centred, moments[1]);
-  });
-  team_sum(moments, scratch.second, warps);
   const Value rest = moments[0] / count;
   const Value variance = fused(-moments[0], rest, moments[1]) / count;
   const Value denominator = (variance > 0 ? variance : Value{0}) + static_cast<Value>(eps);
@@ -89,6 +84,32 @@ __device__ __forceinline__ row_statistics<Value> statistics_of(const Visit& visi
   }
   const Value rstd = Value{1} / sqrt(denominator);
   return {mean, rstd, -rest * rstd};
+}
+
+/// Adds Σ (x − mean) and Σ (x − mean)² of the thread's elements.
+template <class Value, class Visit>
+__device__ __forceinline__ void add_moments(const Visit& visit, Value mean, Value (&moments)[2]) {
+  visit([&](Value x) {
+    const Value centred = x - mean;
+    moments[0] += centred;
+    moments[1] = fused(centred, centred, moments[1]);
+  });
+}
+
+/// Statistics of one row. `visit` calls its argument with each of the thread's elements.
+template <class Value, class Visit>
+__device__ __forceinline__ row_statistics<Value> statistics_of(const Visit& visit,
+                                                               std::int64_t hidden, double eps,
+                                                               int warps,
+                                                               statistics_scratch<Value>& scratch) {
+  Value total[1] = {0};
+  visit([&](Value x) { total[0] += x; });
+  team_sum(total, scratch.first, warps);
+  const Value mean = total[0] / static_cast<Value>(hidden);
+  Value moments[2] = {0, 0};
+  add_moments(visit, mean, moments);
+  team_sum(moments, scratch.second, warps);
+  return statistics_from(moments, mean, visit, hidden, eps, warps, scratch.wide);
 }
 
 /// Stores of one vector's results.

@@ -16,18 +16,31 @@ namespace opscope::kernels::detail {
 constexpr int warp_threads = 32;
 constexpr int max_team_warps = 32;
 
+// What a kernel may do besides; to be added up.
+constexpr int streaming = 1;    ///< loads and stores leave the caches to others
+constexpr int overlapping = 2;  ///< blocks start while the last ones before them still run
+constexpr int hoisting = 4;     ///< loads the parameters with the row, into more registers
+
 /// How rows held on the chip are spread over threads.
 ///
 /// @tparam Warps       warps of a team
 /// @tparam Vectors     16-byte vectors of a row that one thread holds, at most
-/// @tparam Stages      rows of a team in flight or in use
-/// @tparam BlocksAnSm  of a grid that walks over the rows; 0: as many blocks as the rows need
-template <int Warps, int Vectors, int Stages, int BlocksAnSm>
+/// @tparam Stages      rows of a team in shared memory, in flight or in use; 0: a row goes straight
+///                     to registers, and has a team of its own
+/// @tparam BlocksAnSm  of a grid that walks over the rows; 0: as many blocks as the rows need.
+///                     Without stages: blocks that a multiprocessor must have registers for
+/// @tparam Options     streaming, overlapping, hoisting; of rows with stages, overlapping only: in
+///                     the backward, whose last kernel then starts early
+template <int Warps, int Vectors, int Stages, int BlocksAnSm, int Options = 0>
 struct row_shape {
   static constexpr int warps = Warps;
   static constexpr int vectors = Vectors;
   static constexpr int stages = Stages;
-  static constexpr int blocks_an_sm = BlocksAnSm;
+  static constexpr int blocks_an_sm = Stages > 0 ? BlocksAnSm : 0;
+  static constexpr bool is_streaming = (Options & streaming) != 0;
+  static constexpr bool is_hoisting = (Options & hoisting) != 0;
+  static constexpr bool is_overlapping = (Options & overlapping) != 0;
+  static constexpr int wanted_blocks = BlocksAnSm;
   static constexpr int min_blocks = BlocksAnSm > 0 ? BlocksAnSm : 1;
   static constexpr int team_threads = Warps * warp_threads;
   static constexpr int teams_a_block = Warps == 1 ? 4 : 1;
@@ -53,8 +66,8 @@ __device__ __forceinline__ void load(const Element* place, Element (&elements)[W
   }
 }
 
-/// As load.
-template <int Width, class Element>
+/// As load; `Streaming` stores are the first to leave the caches.
+template <int Width, bool Streaming = false, class Element>
 __device__ __forceinline__ void store(Element* place, const Element (&elements)[Width]) {
   if constexpr (Width == 1) {
     *place = elements[0];
@@ -65,15 +78,20 @@ __device__ __forceinline__ void store(Element* place, const Element (&elements)[
       vector<Element> whole;
 #pragma unroll
       for (int i = 0; i < step; ++i) whole.lanes[i] = elements[first + i];
-      *reinterpret_cast<vector<Element>*>(place + first) = whole;
+      if constexpr (Streaming) {
+        __stcs(reinterpret_cast<uint4*>(place + first), reinterpret_cast<const uint4&>(whole));
+      } else {
+        *reinterpret_cast<vector<Element>*>(place + first) = whole;
+      }
     }
   }
 }
 
-template <class Value>
+/// Sums over each `Lanes` neighbours of a warp; all of them get the same bits.
+template <int Lanes = warp_threads, class Value>
 __device__ __forceinline__ Value warp_sum(Value value) {
 #pragma unroll
-  for (int offset = warp_threads / 2; offset > 0; offset /= 2) {
+  for (int offset = Lanes / 2; offset > 0; offset /= 2) {
     value += __shfl_xor_sync(0xFFFFFFFFU, value, offset);
   }
   return value;
@@ -189,9 +207,48 @@ class staged_rows {
   int vectors_;
 };
 
+/// Lets the blocks of the next kernel start, if that one's launch allows it.
+__device__ __forceinline__ void let_next_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/// Waits until the kernels before have finished and all they stored is seen.
+__device__ __forceinline__ void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/// Where a kernel runs. One that is `early` may start before its predecessor has finished: it calls
+/// wait_for_previous before all else.
+struct launch_place {
+  dim3 grid;
+  dim3 block;
+  cudaStream_t stream;
+  bool early;  ///< from compute capability 9.0 on
+};
+
+template <class Data>
+cudaError_t launch_in(const launch_place& place, void (*kernel)(Data), const Data& data) {
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = place.grid;
+  config.blockDim = place.block;
+  config.stream = place.stream;
+  config.attrs = &early;
+  config.numAttrs = place.early ? 1 : 0;
+  const cudaError_t status = cudaLaunchKernelEx(&config, kernel, data);
+  return status == cudaSuccess ? cudaGetLastError() : status;
+}
+
 /// What a launch needs to know of the current device.
 struct device_limits {
   int processors;
+  int major;         ///< of the compute capability
   int shared_bytes;  ///< of a block, at most
 };
 
@@ -201,14 +258,17 @@ inline cudaError_t ask_device(device_limits& limits) {
   if (status != cudaSuccess) return status;
   status = cudaDeviceGetAttribute(&limits.processors, cudaDevAttrMultiProcessorCount, device);
   if (status != cudaSuccess) return status;
+  status = cudaDeviceGetAttribute(&limits.major, cudaDevAttrComputeCapabilityMajor, device);
+  if (status != cudaSuccess) return status;
   return cudaDeviceGetAttribute(&limits.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
                                 device);
 }
 
+constexpr std::size_t own_bytes = 2048;  ///< shared memory of the kernels' own, at most
+
 /// Whether the device has the shared memory for `streams` staged streams, and for the kernels' own.
 template <class Shape>
 bool has_room(const device_limits& limits, int streams) {
-  constexpr std::size_t own_bytes = 2048;
   return static_cast<std::size_t>(streams) * Shape::stages * Shape::stage_bytes + own_bytes <=
          static_cast<std::size_t>(limits.shared_bytes);
 }
@@ -223,10 +283,10 @@ std::int64_t blocks_for(std::int64_t rows, int processors) {
   return needed < limit ? needed : limit;
 }
 
-/// Lets `Kernel` have `bytes` of dynamic shared memory on the current device.
+/// Lets `Kernel` have `bytes` of dynamic shared memory on the current device, and its own.
 template <auto Kernel>
 cudaError_t allow_shared_memory(std::size_t bytes) {
-  constexpr std::size_t always_allowed = 48 << 10;
+  constexpr std::size_t always_allowed = (48 << 10) - own_bytes;
   if (bytes <= always_allowed) return cudaSuccess;
   static std::atomic<std::uint64_t> allowed{
       0};  // one bit a device: the call costs as a launch does

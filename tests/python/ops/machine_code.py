@@ -20,15 +20,30 @@ def disassembler() -> str | None:
     return shutil.which("cuobjdump") or shutil.which("cuobjdump", path=bundled)
 
 
-def kernels(name: str) -> dict[str, str]:
-    """Mangled names and SASS of the kernels whose name contains `name`; skips without them all."""
+def dump(option: str) -> str:
+    """What cuobjdump prints of the operators' library; skips without it."""
     program = disassembler()
     if program is None:
         pytest.skip("no cuobjdump")
-    dump = subprocess.run(
-        [program, "-sass", str(_library.locate())], capture_output=True, text=True, check=False
-    ).stdout
-    functions = re.split(r"\n\s*Function : ", dump)[1:]
+    command = [program, option, str(_library.locate())]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def kernels(name: str) -> dict[str, str]:
+    """Mangled names and SASS of the kernels whose name contains `name`; skips without them all."""
+    functions = re.split(r"\n\s*Function : ", dump("-sass"))[1:]
     if not functions:
         pytest.skip("the library was built without CUDA")
     return {text.split()[0]: text for text in functions if name in text.splitlines()[0]}
+
+
+def resources(name: str) -> dict[str, dict[str, int]]:
+    """As `kernels`: registers of a thread (REG), bytes of shared memory of a block (SHARED), …"""
+    functions = re.findall(r"Function (\S+):\s*\n\s*(REG:.*)", dump("-res-usage"))
+    if not functions:
+        pytest.skip("the library was built without CUDA")
+    return {
+        function: {key: int(value) for key, value in re.findall(r"(\w+):(\d+)", usage)}
+        for function, usage in functions
+        if name in function
+    }

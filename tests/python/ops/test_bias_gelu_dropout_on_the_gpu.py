@@ -186,8 +186,8 @@ def test_more_than_2_to_the_30_elements(columns: int) -> None:
     grad, grad_bias = dropout.backward(x, x, bias, state, P)
     assert torch.equal(out != 0, grad != 0)
     for first in (0, (1 << 30) - 50, count - 1000):
-        kept = dropout.kept(state, 1000, P, first)
-        assert torch.equal((out.view(-1)[first : first + 1000] != 0).cpu(), kept)
+        part = out.view(-1)[first : first + 1000]  # fewer where the tensor ends
+        assert torch.equal((part != 0).cpu(), dropout.kept(state, part.numel(), P, first))
     share = float((out != 0).sum()) / count
     assert abs(share - (1 - round(65536 * P) / 65536)) < 1e-4
     want = grad.sum(0, dtype=torch.float32)

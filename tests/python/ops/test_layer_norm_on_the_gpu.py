@@ -61,7 +61,7 @@ def test_any_alignment(dtype: torch.dtype, elements: int, hidden: int) -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(
-    "hidden", [256, 512, 1024, 2048, 8192, 16384, 16400, 32768, 32776, 65536, 65537]
+    "hidden", [256, 512, 1024, 2048, 2056, 4096, 8192, 16384, 16400, 32768, 32776, 65536, 65537]
 )
 def test_every_class_of_rows(dtype: torch.dtype, hidden: int) -> None:
     check(reference.problem((300, hidden), dtype, CUDA), tolerance(dtype))
