@@ -113,14 +113,14 @@ using forward_fp32 =
           row_shape<16, 2, 0, 3, streaming + overlapping>,
           row_shape<16, 2, 0, 2, streaming + overlapping + hoisting>>;
 using forward_bf16 =
-    table<row_shape<4, 4, 1, 0>, row_shape<4, 4, 0, 5>, row_shape<4, 4, 0, 8>,
-          row_shape<4, 4, 0, 10>, row_shape<4, 4, 0, 5, hoisting>, row_shape<4, 4, 0, 6, hoisting>,
-          row_shape<8, 2, 0, 4>, row_shape<8, 2, 0, 6>, row_shape<8, 2, 0, 4, hoisting>,
-          row_shape<2, 8, 0, 10>, row_shape<1, 16, 0, 2>, row_shape<4, 4, 0, 8, streaming>,
-          row_shape<8, 2, 0, 6, streaming>, row_shape<4, 4, 0, 8, overlapping>,
-          row_shape<4, 4, 0, 10, overlapping>, row_shape<8, 2, 0, 6, overlapping>,
-          row_shape<4, 4, 0, 8, streaming + overlapping>,
-          row_shape<4, 4, 0, 6, streaming + overlapping + hoisting>>;
+    table<row_shape<4, 4, 1, 0>, row_shape<4, 4, 0, 8>, row_shape<8, 2, 0, 6>,
+          row_shape<8, 2, 0, 4, hoisting>, row_shape<4, 4, 0, 8, streaming>,
+          row_shape<8, 2, 0, 6, streaming>, row_shape<8, 2, 0, 5, streaming>,
+          row_shape<8, 2, 0, 7, streaming>, row_shape<16, 1, 0, 3, streaming>,
+          row_shape<16, 1, 0, 4, streaming>, row_shape<8, 2, 0, 6, streaming + overlapping>,
+          row_shape<8, 2, 0, 5, streaming + hoisting>,
+          row_shape<16, 1, 0, 3, streaming + overlapping>,
+          row_shape<4, 4, 0, 8, streaming + overlapping>>;
 using backward_fp32 = table<row_shape<16, 2, 2, 2>, row_shape<16, 2, 2, 2, overlapping>,
                             row_shape<8, 4, 2, 2, overlapping>>;
 using backward_bf16 =

@@ -9,19 +9,18 @@ namespace {
 
 using detail::launch_shape;
 
-// Launch shapes of large buffers: kernels/bench/launch_shapes.cu measures the alternatives, a third
-// number being the blocks that last on a multiprocessor. The choice stands on an earlier kernel,
-// which computed a thread's vectors one after another: speed of a call as a share of a
-// device-to-device copy's of as many bytes (NVIDIA H200, 8192x4096 elements, fp32 2^28; columns are
-// vectors a thread x threads a block, * is the choice):
+// Launch shapes of large buffers: kernels/bench/launch_shapes.cu measures the alternatives. Speed of
+// a call as a share of a device-to-device copy's of as many bytes (NVIDIA H200, 8192x4096 elements,
+// fp32 2^28; median of 10 interleaved rounds; columns are vectors a thread x threads a block, and
+// the best of eight shapes of blocks that last on a multiprocessor; * is the choice):
 //
-//                  1x128   1x256   2x128   2x256   4x128
-//   fp32 exact     0.814   0.821   0.875   0.868   0.958*
-//   fp32 tanh      0.872   0.872   0.932   0.939   0.966*
-//   fp16 exact     0.873   0.864   0.952*  0.935   0.953
-//   bf16 exact     0.872   0.868   0.925*  0.908   0.935
-//   fp16 tanh      0.940   0.919   0.993*  0.977   0.963
-//   bf16 tanh      0.935   0.918   0.991*  0.979   0.965
+//                  1x128   2x128   4x128   4x64    lasting
+//   fp32 exact     0.758   0.856   0.978   0.995*  0.898
+//   fp32 tanh      0.851   0.953   0.976   1.008*  0.932
+//   fp16 exact     0.869   0.980*  0.922   0.935   0.905
+//   bf16 exact     0.913   0.991*  0.927   0.943   0.911
+//   fp16 tanh      0.939   0.994*  0.944   0.955   0.941
+//   bf16 tanh      0.938   0.993*  0.935   0.956   0.942
 //
 // Instructions an element now, by the machine code for sm_90, loads, stores and addresses included:
 //
@@ -33,7 +32,7 @@ using detail::launch_shape;
 template <class Form, class Element>
 constexpr launch_shape forward_shape = {2, 128};
 template <class Form>
-constexpr launch_shape forward_shape<Form, float> = {4, 128};
+constexpr launch_shape forward_shape<Form, float> = {4, 64};
 template <class Form>
 constexpr launch_shape forward_shape<Form, double> = {1, 256};
 
