@@ -19,7 +19,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 help:
 	@echo "make demo    custom GELU against the builtin, from the Python call to the DRAM byte"
 	@echo "make test    build everything and run every test (preset=gpu: those that need a GPU)"
-	@echo "make bench   what the collector and the export cost"
+	@echo "make bench   what the collector, the export and the operators cost"
 	@echo "make build   build everything into $(build)      make wheel   a Python wheel into dist"
 	@echo "make lint    check format and style              make format  put the format right"
 	@echo "make setup   install what is missing             make clean   remove $(build)"

@@ -14,7 +14,7 @@ import argparse
 from collections.abc import Callable
 
 import torch
-from gelu_bandwidth import interval
+from device_times import interval
 from opscope import ops
 
 STEPS = 20
@@ -117,6 +117,9 @@ def main() -> None:
     parser.add_argument("--approximate", default="none", choices=["none", "tanh"])
     parser.add_argument("--programs", nargs="+", default=["mlp", "gated"])
     options = parser.parse_args()
+    if not torch.cuda.is_available():
+        print("not measured: needs a GPU")
+        return
     form = options.approximate
     print(torch.cuda.get_device_name(), "torch", torch.__version__, "bfloat16", form)
     print(f"{'us a step':24} {'builtin':>10} {'opscope':>10} {'ratio':>8}  95% interval")

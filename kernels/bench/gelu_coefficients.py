@@ -136,6 +136,7 @@ def fits() -> Sequence[Fit]:
     return [
         quotient_fit("exact v", "1.25", "2.375", "0.40625", 10, 1, mpf(1)),
         quotient_fit("short ratio V", "1", "2.5", "0", 7, 0, mpf("0.1")),
+        quotient_fit("short ratio V, bf16", "1", "2.25", "0", 5, 0, mpf("0.1")),
         expm1_fit("expm1, exact", mpf("0.5")),
         expm1_fit("expm1, tanh", UNIT),
         slope_fit("exact slope", exact_slope, 12),

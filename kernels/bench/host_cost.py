@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 
 import torch
-from gelu_bandwidth import interval
+from device_times import interval
 from opscope import ops
 
 CALLS = 100  # a batch: fewer launches than the driver queues

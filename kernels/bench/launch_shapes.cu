@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which launch shape suits which operator: the table behind the choices in gelu.cu.
 //
-// Each case is a row; its columns are launch shapes (vectors a thread x threads a block), each with
-// the time of a copy of the same number of bytes divided by its own: 1.000 is the copy's speed.
-// A sample is a CUDA graph of `calls` launches over `sets` buffer sets in turn; the contenders of a
-// case are sampled one after another, round by round, and a ratio is the median over the rounds.
-// Large cases rotate through more than four times the L2 cache; "hot" cases stay in it.
+// Each case is a row; its columns are launch shapes (vectors a thread x threads a block, and x the
+// blocks that last on a multiprocessor where a third number stands), each with the time of a copy
+// of the same number of bytes divided by its own: 1.000 is the copy's speed.
+// A sample is `calls` launches over `sets` buffer sets in turn, in a CUDA graph, or one by one
+// where a call takes long enough to hide its launch (a copy of a GiB takes twice as long in a
+// graph). The contenders of a case are sampled one after another, round by round; ratios are
+// medians over the rounds. Large cases rotate through more than four times the L2 cache; "hot"
+// cases stay in it.
 //
 //     opscope-launch-shapes [rounds]
 #include <cuda_runtime_api.h>
@@ -18,6 +21,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gelu_functions.cuh"
@@ -37,23 +41,32 @@ void check(cudaError_t status, const char* operation) {
 /// A call with one of the buffer sets on a stream.
 using call = std::function<void(int set, cudaStream_t stream)>;
 
-/// A graph of many calls, over the buffer sets in turn.
+struct workload {
+  const char* name;
+  std::int64_t count;
+  int calls;
+  int sets;
+  bool as_graph = true;
+};
+
+/// Many calls, over the buffer sets in turn.
 class batch {
  public:
-  batch(const call& one, int calls, int sets, cudaStream_t stream) {
+  batch(call one, const workload& work, cudaStream_t stream) : one_(std::move(one)), work_(work) {
+    check(cudaEventCreate(&start_), "create event");
+    check(cudaEventCreate(&end_), "create event");
+    if (!work.as_graph) return;
     cudaGraph_t graph = nullptr;
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "begin capture");
-    for (int i = 0; i < calls; ++i) one(i % sets, stream);
+    launch(stream);
     check(cudaStreamEndCapture(stream, &graph), "end capture");
     check(cudaGraphInstantiate(&executable_, graph, 0), "instantiate");
     check(cudaGraphDestroy(graph), "destroy graph");
-    check(cudaEventCreate(&start_), "create event");
-    check(cudaEventCreate(&end_), "create event");
   }
   batch(const batch&) = delete;
   batch& operator=(const batch&) = delete;
   ~batch() {
-    cudaGraphExecDestroy(executable_);
+    if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
     cudaEventDestroy(start_);
     cudaEventDestroy(end_);
   }
@@ -62,7 +75,11 @@ class batch {
   float replay(cudaStream_t stream) {
     float milliseconds = 0;
     check(cudaEventRecord(start_, stream), "record");
-    check(cudaGraphLaunch(executable_, stream), "launch graph");
+    if (work_.as_graph) {
+      check(cudaGraphLaunch(executable_, stream), "launch graph");
+    } else {
+      launch(stream);
+    }
     check(cudaEventRecord(end_, stream), "record");
     check(cudaEventSynchronize(end_), "synchronize");
     check(cudaEventElapsedTime(&milliseconds, start_, end_), "elapsed time");
@@ -70,16 +87,15 @@ class batch {
   }
 
  private:
+  void launch(cudaStream_t stream) const {
+    for (int i = 0; i < work_.calls; ++i) one_(i % work_.sets, stream);
+  }
+
+  call one_;
+  workload work_;
   cudaGraphExec_t executable_ = nullptr;
   cudaEvent_t start_ = nullptr;
   cudaEvent_t end_ = nullptr;
-};
-
-struct workload {
-  const char* name;
-  std::int64_t count;
-  int calls;
-  int sets;
 };
 
 struct memory {
@@ -108,7 +124,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-template <class Function, class Element, int Inputs, int VectorsAThread, int BlockThreads>
+template <launch_shape Shape, class Function, class Element, int Inputs>
 call shaped(memory space, std::int64_t count) {
   return [=](int set, cudaStream_t stream) {
     const std::size_t size = static_cast<std::size_t>(count) * sizeof(Element);
@@ -117,7 +133,7 @@ call shaped(memory space, std::int64_t count) {
     for (int k = 0; k < Inputs; ++k) {
       data.inputs[k] = reinterpret_cast<const Element*>(base + (k + 1) * size);
     }
-    detail::launch_vectors<Function, launch_shape{VectorsAThread, BlockThreads}>(data, stream);
+    check(detail::launch_vectors<Function, Shape>(data, stream), "launch");
   };
 }
 
@@ -131,6 +147,31 @@ call copied(memory space, std::size_t set_bytes) {
   };
 }
 
+constexpr launch_shape shapes[] = {{1, 128},     {2, 128},    {4, 128},    {4, 64},
+                                   {1, 128, 12}, {1, 256, 6}, {1, 128, 8}, {2, 128, 12},
+                                   {2, 128, 10}, {2, 128, 8}, {2, 256, 4}, {4, 128, 6}};
+
+void print_shapes() {
+  std::printf("%-21s %8s", "", "copy us");
+  for (const launch_shape shape : shapes) {
+    char name[32];
+    const int length =
+        std::snprintf(name, sizeof name, "%dx%d", shape.vectors_a_thread, shape.block_threads);
+    if (shape.lasting_blocks != 0) {
+      std::snprintf(name + length, sizeof name - length, "x%d", shape.lasting_blocks);
+    }
+    std::printf(" %8s", name);
+  }
+  std::printf("\n");
+}
+
+template <class Function, class Element, int Inputs, std::size_t... Indices>
+std::vector<call> contenders_of(memory space, std::int64_t count, std::size_t set_bytes,
+                                std::index_sequence<Indices...>) {
+  return {copied(space, set_bytes),
+          shaped<shapes[Indices], Function, Element, Inputs>(space, count)...};
+}
+
 template <class Function, class Element, int Inputs>
 void measure(const workload& work, memory space, int rounds, cudaStream_t stream) {
   const std::size_t set_bytes =
@@ -141,20 +182,15 @@ void measure(const workload& work, memory space, int rounds, cudaStream_t stream
   fill_normal<<<1024, 256, 0, stream>>>(
       reinterpret_cast<Element*>(space.data),
       static_cast<std::int64_t>(set_bytes / sizeof(Element)) * work.sets);
-  const call calls[] = {copied(space, set_bytes),
-                        shaped<Function, Element, Inputs, 1, 64>(space, work.count),
-                        shaped<Function, Element, Inputs, 1, 128>(space, work.count),
-                        shaped<Function, Element, Inputs, 1, 256>(space, work.count),
-                        shaped<Function, Element, Inputs, 2, 128>(space, work.count),
-                        shaped<Function, Element, Inputs, 2, 256>(space, work.count),
-                        shaped<Function, Element, Inputs, 4, 128>(space, work.count)};
-  constexpr std::size_t contenders = std::size(calls);
+  const std::vector<call> calls = contenders_of<Function, Element, Inputs>(
+      space, work.count, set_bytes, std::make_index_sequence<std::size(shapes)>{});
+  const std::size_t contenders = calls.size();
   std::vector<std::vector<double>> ratios(contenders);
   std::vector<double> copy_times;
   {
     std::vector<std::unique_ptr<batch>> batches;
     for (const call& one : calls) {
-      batches.push_back(std::make_unique<batch>(one, work.calls, work.sets, stream));
+      batches.push_back(std::make_unique<batch>(one, work, stream));
     }
     for (int round = -2; round < rounds; ++round) {
       const double copy = batches[0]->replay(stream);
@@ -165,8 +201,8 @@ void measure(const workload& work, memory space, int rounds, cudaStream_t stream
       }
     }
   }
-  std::printf("%-26s %8.2f", work.name, median(copy_times));
-  for (std::size_t c = 1; c < contenders; ++c) std::printf("  %.3f", median(ratios[c]));
+  std::printf("%-21s %8.2f", work.name, median(copy_times));
+  for (std::size_t c = 1; c < contenders; ++c) std::printf(" %8.3f", median(ratios[c]));
   std::printf("\n");
 }
 
@@ -184,21 +220,22 @@ void run(int rounds) {
   check(cudaMalloc(reinterpret_cast<void**>(&space.data), space.bytes), "allocate");
   cudaStream_t stream = nullptr;
   check(cudaStreamCreate(&stream), "create stream");
-  std::printf("%-26s %8s  1x64   1x128  1x256  2x128  2x256  4x128\n", "", "copy us");
-  measure<forward<exact_form>, __nv_bfloat16, 1>({"exact bf16 8192x4096", matrix, 20, 8}, space,
-                                                 rounds, stream);
-  measure<forward<exact_form>, __half, 1>({"exact fp16 8192x4096", matrix, 20, 8}, space, rounds,
+  print_shapes();
+  measure<forward<exact_form>, __nv_bfloat16, 1>({"exact bf16 2^25", matrix, 20, 8}, space, rounds,
+                                                 stream);
+  measure<forward<exact_form>, __half, 1>({"exact fp16 2^25", matrix, 20, 8}, space, rounds,
                                           stream);
-  measure<forward<tanh_form>, __nv_bfloat16, 1>({"tanh bf16 8192x4096", matrix, 20, 8}, space,
-                                                rounds, stream);
-  measure<forward<tanh_form>, __half, 1>({"tanh fp16 8192x4096", matrix, 20, 8}, space, rounds,
-                                         stream);
+  measure<forward<tanh_form>, __nv_bfloat16, 1>({"tanh bf16 2^25", matrix, 20, 8}, space, rounds,
+                                                stream);
+  measure<forward<tanh_form>, __half, 1>({"tanh fp16 2^25", matrix, 20, 8}, space, rounds, stream);
   measure<backward<exact_form>, __nv_bfloat16, 2>({"exact backward bf16", matrix, 20, 8}, space,
                                                   rounds, stream);
   measure<backward<tanh_form>, __nv_bfloat16, 2>({"tanh backward bf16", matrix, 20, 8}, space,
                                                  rounds, stream);
-  measure<forward<exact_form>, float, 1>({"exact fp32 2^28", large, 20, 2}, space, rounds, stream);
-  measure<forward<tanh_form>, float, 1>({"tanh fp32 2^28", large, 20, 2}, space, rounds, stream);
+  measure<forward<exact_form>, float, 1>({"exact fp32 2^28", large, 10, 2, false}, space, rounds,
+                                         stream);
+  measure<forward<tanh_form>, float, 1>({"tanh fp32 2^28", large, 10, 2, false}, space, rounds,
+                                        stream);
   measure<backward<exact_form>, float, 2>({"exact backward fp32", matrix, 20, 8}, space, rounds,
                                           stream);
   measure<backward<tanh_form>, float, 2>({"tanh backward fp32", matrix, 20, 8}, space, rounds,

@@ -4,6 +4,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <type_traits>
+
 #include "gelu_math.hpp"
 
 namespace opscope::kernels::detail {
@@ -46,6 +48,8 @@ __device__ __forceinline__ float widen_lane(const vector<__nv_bfloat16>& in, int
 }
 
 template <class Element>
-constexpr precision digits_of = sizeof(Element) == 2 ? precision::half : precision::full;
+constexpr precision digits_of = std::is_same_v<Element, __nv_bfloat16> ? precision::brief
+                                : std::is_same_v<Element, __half>      ? precision::half
+                                                                       : precision::full;
 
 }  // namespace opscope::kernels::detail

@@ -9,33 +9,32 @@ namespace {
 
 using detail::launch_shape;
 
-// Launch shapes of large buffers: kernels/bench/launch_shapes.cu measures the alternatives. This
-// choice was made with earlier formulas of 30 instructions an fp32 element and 26 to 29 a 16-bit
-// one, by the speed of a forward call as a share of a device-to-device copy's of as many bytes
-// (NVIDIA H200, CUDA events, median of 30 interleaved rounds, 2^28 elements; columns are vectors a
-// thread x threads a block, * is the choice):
+// Launch shapes of large buffers: kernels/bench/launch_shapes.cu measures the alternatives. Speed of
+// a call as a share of a device-to-device copy's of as many bytes (NVIDIA H200, 8192x4096 elements,
+// fp32 2^28; median of 10 interleaved rounds; columns are vectors a thread x threads a block, and
+// the best of eight shapes of blocks that last on a multiprocessor; * is the choice):
 //
-//               1x128   1x256   2x128   2x256   2x512   4x256
-//   fp32 exact          0.935   0.985*  0.975   0.982   0.967
-//   fp32 tanh           0.996*          0.968
-//   bf16 exact  0.917   0.906           0.988*
-//   bf16 tanh           1.000*          0.980
+//                  1x128   2x128   4x128   4x64    lasting
+//   fp32 exact     0.758   0.856   0.978   0.995*  0.898
+//   fp32 tanh      0.851   0.953   0.976   1.008*  0.932
+//   fp16 exact     0.869   0.980*  0.922   0.935   0.905
+//   bf16 exact     0.913   0.991*  0.927   0.943   0.911
+//   fp16 tanh      0.939   0.994*  0.944   0.955   0.941
+//   bf16 tanh      0.938   0.993*  0.935   0.956   0.942
 //
 // Instructions an element now, by the machine code for sm_90, loads, stores and addresses included:
 //
-//   forward exact    fp32 50  fp16 22  bf16 23       backward exact   fp32 75  fp16 25  bf16 25
-//   forward tanh     fp32 41  fp16 16  bf16 16       backward tanh    fp32 72  fp16 20  bf16 20
+//   forward exact    fp32 46  fp16 22  bf16 20       backward exact   fp32 74  fp16 25  bf16 25
+//   forward tanh     fp32 37  fp16 15  bf16 15       backward tanh    fp32 71  fp16 20  bf16 20
 //
 // fp64 is bound by its arithmetic: one vector a thread keeps the registers few.
 // Hints that bypass the caches (__ldcs, __stcs) change nothing.
 template <class Form, class Element>
-constexpr launch_shape forward_shape = {1, 256};
-template <>
-constexpr launch_shape forward_shape<detail::exact_form, float> = {2, 128};
-template <>
-constexpr launch_shape forward_shape<detail::exact_form, __half> = {2, 256};
-template <>
-constexpr launch_shape forward_shape<detail::exact_form, __nv_bfloat16> = {2, 256};
+constexpr launch_shape forward_shape = {2, 128};
+template <class Form>
+constexpr launch_shape forward_shape<Form, float> = {4, 64};
+template <class Form>
+constexpr launch_shape forward_shape<Form, double> = {1, 256};
 
 template <class Element>
 constexpr launch_shape backward_shape = {2, 256};

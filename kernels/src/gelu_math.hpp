@@ -23,7 +23,8 @@
 // The last line holds for both forms: they differ so little there that the tanh form's poles at
 // U = ±iπ hardly disturb v. Beyond 3.75 |d| < 2^−9 and the short formulas have digits enough.
 //
-// Half precision (fp16, bf16: results of at most 11 bits) takes 2^t and 1/t from the hardware:
+// Half precision (fp16, bf16: results of at most 11 bits) takes 2^t and 1/t from the hardware. The
+// exact form's value in bf16 has a V of its own, two degrees lower, for y = a/(a + 2.25):
 //
 //   exact:  a·q = e^(−a²/2)·y·V(y), y = a/(a + 2.5);   d = e^(−a²/2)·(V(y)/(a + 2.5) − a/√(2π))
 //   tanh:   with e = e^−U, r = 1/(1 + e): a·q = a·e·r;  d = e·r·(1 − a·U'(a)·r)
@@ -38,9 +39,6 @@
 #include "primitives.hpp"
 
 namespace opscope::kernels::detail {
-
-/// What the result is rounded to: `half` results keep at most 11 bits and need no error terms.
-enum class precision : std::uint8_t { half, full };
 
 /// e^(−unit·n)·2^27 = power·e^(unit·(g + g_low)), |unit·g| ≤ 0.35; power is 0 for n at the limit.
 struct reduced {
@@ -124,7 +122,7 @@ struct exact_form {
 
   template <precision Precision>
   static OPSCOPE_MATH float limit(float) {
-    return Precision == precision::half ? 13.882F : 14.611F;
+    return Precision == precision::full ? 14.611F : 13.882F;
   }
 
   template <precision Precision>
@@ -135,9 +133,10 @@ struct exact_form {
   /// positive − a·q(a)
   template <precision Precision>
   static OPSCOPE_MATH float minus_tail(float positive, float a) {
-    if constexpr (Precision == precision::half) {
-      const float y = product(a, reciprocal(a + 2.5F));
-      return fused(-product(y, gaussian::short_value(a)), short_ratio(y), positive);
+    if constexpr (Precision != precision::full) {
+      constexpr float offset = Precision == precision::half ? 2.5F : 2.25F;
+      const float y = product(a, reciprocal(a + offset));
+      return fused(-product(y, gaussian::short_value(a)), short_ratio<Precision>(y), positive);
     } else {
       constexpr float slope = 1.25F;
       constexpr float offset = 1.25F * 2.375F;
@@ -164,7 +163,7 @@ struct exact_form {
   static OPSCOPE_MATH float short_slope(float a) {
     constexpr float density = short_unit * 0.3989423F;  // 1/√(2π)
     const float r = reciprocal(a + 2.5F);
-    const float mills = product(r, short_ratio(product(a, r)));
+    const float mills = product(r, short_ratio<precision::half>(product(a, r)));
     return fused(gaussian::short_value(a), fused(-density, a, mills), 0.0F);
   }
 
@@ -182,7 +181,13 @@ struct exact_form {
 
  private:
   /// V(y)·short_unit
+  template <precision Precision>
   static OPSCOPE_MATH float short_ratio(float y) {
+    if constexpr (Precision == precision::brief) {
+      return polynomial(y, short_unit * 1.12500417F, short_unit * -0.895060837F,
+                        short_unit * -0.059753079F, short_unit * 0.158635318F,
+                        short_unit * 0.220946223F, short_unit * -0.151616067F);
+    }
     return polynomial(y, short_unit * 1.25000024F, short_unit * -1.24340522F,
                       short_unit * 0.169609711F, short_unit * 0.294673473F,
                       short_unit * 0.0273841936F, short_unit * -0.022382699F,
@@ -198,7 +203,7 @@ struct tanh_form {
 
   template <precision Precision>
   static OPSCOPE_MATH float limit(float) {
-    return Precision == precision::half ? 10.379F : 10.7858F;
+    return Precision == precision::full ? 10.7858F : 10.379F;
   }
 
   template <precision Precision>
@@ -209,7 +214,7 @@ struct tanh_form {
   /// positive − a·q(a)
   template <precision Precision>
   static OPSCOPE_MATH float minus_tail(float positive, float a) {
-    if constexpr (Precision == precision::half) {
+    if constexpr (Precision != precision::full) {
       const float e = short_decay(a, fused(a, a, ratio_high));
       return fused(-product(a, e), reciprocal(e + 1.0F / short_unit), positive);
     } else {
@@ -291,7 +296,7 @@ struct tanh_form {
 template <class Form, precision Precision>
 OPSCOPE_MATH float slope(float a) {
   const float beyond = Form::short_slope(a);
-  if constexpr (Precision == precision::half) return beyond;
+  if constexpr (Precision != precision::full) return beyond;
   return a > 3.75F ? beyond : gaussian::slope<Form>(a);
 }
 

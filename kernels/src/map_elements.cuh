@@ -13,10 +13,12 @@
 
 namespace opscope::kernels::detail {
 
-/// How work is spread: 16-byte vectors that a thread handles, and threads of a block.
+/// How work is spread: 16-byte vectors that a thread handles at a time, threads of a block, and how
+/// many blocks stay on each multiprocessor and go from tile to tile; 0 gives every tile a block.
 struct launch_shape {
   int vectors_a_thread;
   int block_threads;
+  int lasting_blocks = 0;
 };
 
 // Blocks that a multiprocessor must have registers for: 1,536 threads, which is 40 registers each.
@@ -24,9 +26,9 @@ struct launch_shape {
 template <class Element, int BlockThreads>
 constexpr int resident_blocks = sizeof(Element) == 8 ? 1 : 1536 / BlockThreads;
 
-// Work that hardly fills the multiprocessors is over soonest spread thin: up to 8 MiB a buffer take
-// one vector a thread. (Reasoned, not measured: the "hot" rows of kernels/bench/launch_shapes.cu.)
-constexpr std::int64_t few_vectors = std::int64_t{1} << 19;
+// Work that hardly fills the multiprocessors is over soonest spread thin: up to 4 MiB a buffer take
+// one vector a thread (measured: the "hot" rows of kernels/bench/launch_shapes.cu).
+constexpr std::int64_t few_vectors = std::int64_t{1} << 18;
 constexpr launch_shape few_vectors_shape = {1, 128};
 
 /// Buffers of one call: `Inputs` sources and one destination of `count` elements each.
@@ -63,6 +65,44 @@ __device__ __forceinline__ vector<Element> map_one_vector(const vector<Element> 
   return out;
 }
 
+/// Reads a thread's vectors of a tile that has `vectors`: the one at `place` and those
+/// `BlockThreads` apart from it.
+template <int BlockThreads, class Element, int Inputs, int VectorsAThread>
+__device__ __forceinline__ void load_vectors(const buffers<Element, Inputs>& data,
+                                             std::uint64_t place, int vectors,
+                                             vector<Element> (&in)[VectorsAThread][Inputs]) {
+#pragma unroll
+  for (int r = 0; r < VectorsAThread; ++r) {
+    if (static_cast<int>(threadIdx.x) + r * BlockThreads < vectors) {
+#pragma unroll
+      for (int k = 0; k < Inputs; ++k) {
+        in[r][k] =
+            reinterpret_cast<const vector<Element>*>(data.inputs[k])[place + r * BlockThreads];
+      }
+    }
+  }
+}
+
+/// Writes the results of what load_vectors read. A thread asks once whether it has all its vectors:
+/// within that branch the compiler interleaves their arithmetic, and it moves no load into it.
+template <class Function, int BlockThreads, class Element, int Inputs, int VectorsAThread>
+__device__ __forceinline__ void store_vectors(const buffers<Element, Inputs>& data,
+                                              std::uint64_t place, int vectors,
+                                              const vector<Element> (&in)[VectorsAThread][Inputs]) {
+  auto* const to = reinterpret_cast<vector<Element>*>(data.output) + place;
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread + (VectorsAThread - 1) * BlockThreads < vectors) {
+#pragma unroll
+    for (int r = 0; r < VectorsAThread; ++r) to[r * BlockThreads] = map_one_vector<Function>(in[r]);
+  } else {
+#pragma unroll
+    for (int r = 0; r < VectorsAThread - 1; ++r) {
+      if (thread + r * BlockThreads < vectors)
+        to[r * BlockThreads] = map_one_vector<Function>(in[r]);
+    }
+  }
+}
+
 /// What the last block of a grid has to do: whole vectors, then single elements.
 struct remainder {
   int vectors;
@@ -73,33 +113,48 @@ struct remainder {
 template <class Function, int VectorsAThread, int BlockThreads, class Element, int Inputs>
 __global__ void __launch_bounds__(BlockThreads, resident_blocks<Element, BlockThreads>)
     map_vectors(const buffers<Element, Inputs> data, const remainder last) {
-  using vector_type = vector<Element>;
   constexpr int block_vectors = VectorsAThread * BlockThreads;
   const bool is_last = blockIdx.x == gridDim.x - 1;
   const int vectors = is_last ? last.vectors : block_vectors;
   const int thread = static_cast<int>(threadIdx.x);
-  const std::uint64_t first = std::uint64_t{blockIdx.x} * block_vectors + threadIdx.x;
-  const vector_type* from[Inputs];
-#pragma unroll
-  for (int k = 0; k < Inputs; ++k) {
-    from[k] = reinterpret_cast<const vector_type*>(data.inputs[k]) + first;
-  }
-  vector_type* const to = reinterpret_cast<vector_type*>(data.output) + first;
-  vector_type in[VectorsAThread][Inputs];
-#pragma unroll
-  for (int r = 0; r < VectorsAThread; ++r) {
-    if (thread + r * BlockThreads < vectors) {
-#pragma unroll
-      for (int k = 0; k < Inputs; ++k) in[r][k] = from[k][r * BlockThreads];
-    }
-  }
-#pragma unroll
-  for (int r = 0; r < VectorsAThread; ++r) {
-    if (thread + r * BlockThreads < vectors) {
-      to[r * BlockThreads] = map_one_vector<Function>(in[r]);
-    }
-  }
+  const std::uint64_t place = std::uint64_t{blockIdx.x} * block_vectors + threadIdx.x;
+  vector<Element> in[VectorsAThread][Inputs];
+  load_vectors<BlockThreads>(data, place, vectors, in);
+  store_vectors<Function, BlockThreads>(data, place, vectors, in);
   if (is_last && thread < last.elements) {
+    map_one<Function>(data, data.count - last.elements + thread);
+  }
+}
+
+/// Blocks that last: each loads its next tile before it computes the present one, so that loads are
+/// in flight at every moment of the arithmetic. The tile after `tiles` whole ones has the rest.
+template <class Function, int VectorsAThread, int BlockThreads, int LastingBlocks, class Element,
+          int Inputs>
+__global__ void __launch_bounds__(BlockThreads, LastingBlocks)
+    stream_vectors(const buffers<Element, Inputs> data, const unsigned tiles,
+                   const remainder last) {
+  constexpr int block_vectors = VectorsAThread * BlockThreads;
+  const auto place = [](unsigned tile) {
+    return std::uint64_t{tile} * block_vectors + threadIdx.x;
+  };
+  const auto vectors = [&](unsigned tile) {
+    return tile < tiles ? block_vectors : tile == tiles ? last.vectors : 0;
+  };
+  vector<Element> next[VectorsAThread][Inputs];
+  load_vectors<BlockThreads>(data, place(blockIdx.x), vectors(blockIdx.x), next);
+  for (unsigned tile = blockIdx.x; tile <= tiles; tile += gridDim.x) {
+    vector<Element> in[VectorsAThread][Inputs];
+#pragma unroll
+    for (int r = 0; r < VectorsAThread; ++r) {
+#pragma unroll
+      for (int k = 0; k < Inputs; ++k) in[r][k] = next[r][k];
+    }
+    const unsigned following = tile + gridDim.x;
+    load_vectors<BlockThreads>(data, place(following), vectors(following), next);
+    store_vectors<Function, BlockThreads>(data, place(tile), vectors(tile), in);
+  }
+  const int thread = static_cast<int>(threadIdx.x);
+  if (blockIdx.x == 0 && thread < last.elements) {
     map_one<Function>(data, data.count - last.elements + thread);
   }
 }
@@ -126,11 +181,11 @@ inline unsigned blocks_for(std::int64_t items, std::int64_t per_block) {
   return static_cast<unsigned>((items + per_block - 1) / per_block);
 }
 
-/// Launches on `stream` in a given shape; every pointer must be 16-byte aligned, `count` positive.
+/// Launches on `stream` a block for every tile.
 template <class Function, launch_shape Shape, class Element, int Inputs>
-void launch_vectors(const buffers<Element, Inputs>& data, cudaStream_t stream) {
+void launch_tiles_once(const buffers<Element, Inputs>& data, std::int64_t vectors,
+                       cudaStream_t stream) {
   constexpr int block_vectors = Shape.vectors_a_thread * Shape.block_threads;
-  const std::int64_t vectors = data.count / vector_width<Element>;
   // One block even for less than a vector: its threads take the odd elements.
   const unsigned grid = blocks_for(std::max<std::int64_t>(vectors, 1), block_vectors);
   const std::int64_t before = static_cast<std::int64_t>(grid - 1) * block_vectors;
@@ -138,6 +193,41 @@ void launch_vectors(const buffers<Element, Inputs>& data, cudaStream_t stream) {
                           static_cast<int>(data.count % vector_width<Element>)};
   map_vectors<Function, Shape.vectors_a_thread, Shape.block_threads>
       <<<grid, Shape.block_threads, 0, stream>>>(data, last);
+}
+
+/// Launches on `stream` as many blocks as the current device holds at once, or fewer.
+template <class Function, launch_shape Shape, class Element, int Inputs>
+cudaError_t launch_lasting(const buffers<Element, Inputs>& data, std::int64_t vectors,
+                           cudaStream_t stream) {
+  constexpr int block_vectors = Shape.vectors_a_thread * Shape.block_threads;
+  int device = 0;
+  cudaError_t status = cudaGetDevice(&device);
+  if (status != cudaSuccess) return status;
+  int processors = 0;
+  status = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+  if (status != cudaSuccess) return status;
+  const auto tiles = static_cast<unsigned>(vectors / block_vectors);
+  const auto most = static_cast<unsigned>(processors * Shape.lasting_blocks);
+  const unsigned grid = std::clamp(tiles, 1U, most);
+  const remainder last = {static_cast<int>(vectors % block_vectors),
+                          static_cast<int>(data.count % vector_width<Element>)};
+  stream_vectors<Function, Shape.vectors_a_thread, Shape.block_threads, Shape.lasting_blocks>
+      <<<grid, Shape.block_threads, 0, stream>>>(data, tiles, last);
+  return cudaSuccess;
+}
+
+/// Launches on `stream` in a given shape; every pointer must be 16-byte aligned, `count` positive.
+/// Returns what the launch reported.
+template <class Function, launch_shape Shape, class Element, int Inputs>
+cudaError_t launch_vectors(const buffers<Element, Inputs>& data, cudaStream_t stream) {
+  const std::int64_t vectors = data.count / vector_width<Element>;
+  if constexpr (Shape.lasting_blocks == 0) {
+    launch_tiles_once<Function, Shape>(data, vectors, stream);
+  } else {
+    const cudaError_t status = launch_lasting<Function, Shape>(data, vectors, stream);
+    if (status != cudaSuccess) return status;
+  }
+  return cudaGetLastError();
 }
 
 /// Launches on `stream`, large buffers in `Shape`; nothing for an empty buffer. Returns what the
@@ -151,12 +241,12 @@ cudaError_t map_elements(const buffers<Element, Inputs>& data, cudaStream_t stre
   if (!aligned) {
     const unsigned grid = blocks_for(data.count, scalar_threads * scalars_a_thread);
     map_scalars<Function><<<grid, scalar_threads, 0, stream>>>(data);
-  } else if (data.count / vector_width<Element> <= few_vectors) {
-    launch_vectors<Function, few_vectors_shape>(data, stream);
-  } else {
-    launch_vectors<Function, Shape>(data, stream);
+    return cudaGetLastError();
   }
-  return cudaGetLastError();
+  if (data.count / vector_width<Element> <= few_vectors) {
+    return launch_vectors<Function, few_vectors_shape>(data, stream);
+  }
+  return launch_vectors<Function, Shape>(data, stream);
 }
 
 }  // namespace opscope::kernels::detail

@@ -15,6 +15,10 @@
 
 namespace opscope::kernels::detail {
 
+/// What a result is rounded to: fp32 or wider (`full`), 11 bits as fp16 (`half`), or 8 as bf16
+/// (`brief`). The last two need no error terms.
+enum class precision : std::uint8_t { brief, half, full };
+
 /// a·b + c, rounded once.
 template <class Value>
 OPSCOPE_MATH Value fused(Value a, Value b, Value c) {

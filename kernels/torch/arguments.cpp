@@ -27,15 +27,18 @@ at::Tensor with_layout_of(const at::Tensor& tensor, const at::Tensor& output) {
   return copy.copy_(tensor);
 }
 
-/// Without the dispatcher, as the builtin operators allocate: an allocation is no op in a trace.
 at::Tensor allocate_contiguous(const at::Tensor& like) {
-#ifdef OPSCOPE_WITH_CUDA
-  if (like.is_cuda()) return at::detail::empty_cuda(like.sizes(), like.options());
-#endif
-  return at::detail::empty_cpu(like.sizes(), like.options());
+  return allocate(like.sizes(), like.options());
 }
 
 }  // namespace
+
+at::Tensor allocate(at::IntArrayRef sizes, const at::TensorOptions& options) {
+#ifdef OPSCOPE_WITH_CUDA
+  if (options.device().is_cuda()) return at::detail::empty_cuda(sizes, options);
+#endif
+  return at::detail::empty_cpu(sizes, options);
+}
 
 kernels::approximate parse_approximate(std::string_view text) {
   if (text == "none") return kernels::approximate::none;

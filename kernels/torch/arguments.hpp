@@ -15,6 +15,10 @@ kernels::approximate parse_approximate(std::string_view text);
 /// The element type for the kernels; NotImplementedError, which names `op`, for any other.
 kernels::dtype element_type(std::string_view op, at::ScalarType type);
 
+/// A contiguous tensor, allocated without the dispatcher as the builtin operators allocate: an
+/// allocation is no op in a trace.
+at::Tensor allocate(at::IntArrayRef sizes, const at::TensorOptions& options);
+
 /// The tensors of one elementwise call. All have the same sizes, strides and element type and no
 /// gaps, so the call runs over `output.numel()` consecutive elements from each data pointer.
 struct unary_call {

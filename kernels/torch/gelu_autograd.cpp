@@ -4,9 +4,6 @@
 // does. gelu's derivatives, in either mode, are gelu_backward; those of gelu_backward are composed
 // of ATen operators, so every order exists without a third kernel.
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/exp.h>
-#include <ATen/ops/sigmoid.h>
 #include <torch/csrc/autograd/FunctionsManual.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -18,6 +15,7 @@
 
 #include "autograd_node.hpp"
 #include "gelu_ops.hpp"
+#include "gelu_second_derivative.hpp"
 
 namespace opscope::ops {
 namespace {
@@ -28,27 +26,9 @@ using torch::autograd::variable_list;
 using torch::dynamo::autograd::CompiledNodeArgs;
 using torch::dynamo::autograd::SwapSavedVariables;
 
-/// gelu''(x), differentiable itself; in fp32 for 16-bit arguments. Beyond |x| = 40 it is 0 in every
-/// type, and the clamp keeps inf·0 away.
-at::Tensor second_derivative(const at::Tensor& self, std::string_view approximate) {
-  const bool narrow = self.scalar_type() == at::kHalf || self.scalar_type() == at::kBFloat16;
-  const at::Tensor x = at::clamp(narrow ? self.to(at::kFloat) : self, -40, 40);
-  const at::Tensor square = x * x;
-  if (approximate == "none") return (2 - square) * at::exp(square * -0.5) * 0.39894228040143268;
-  // With σ the logistic function of z = 2u and w = dz/dx:
-  // gelu'' = σ(1 − σ)·(2w + x·((1 − 2σ)·w² + dw/dx)).
-  constexpr double linear = 2 * 0.79788456080286536;
-  constexpr double cubic = linear * 0.044715;
-  const at::Tensor z = x * (square * cubic + linear);
-  const at::Tensor w = square * (3 * cubic) + linear;
-  const at::Tensor upper = at::sigmoid(z);
-  const at::Tensor lower = at::sigmoid(-z);
-  return upper * lower * (w * 2 + x * ((lower - upper) * w * w + x * (6 * cubic)));
-}
-
 at::Tensor second_order_term(const at::Tensor& direction, const at::Tensor& grad_output,
                              const at::Tensor& self, std::string_view approximate) {
-  const at::Tensor result = direction * grad_output * second_derivative(self, approximate);
+  const at::Tensor result = direction * grad_output * gelu_second_derivative(self, approximate);
   return result.to(self.scalar_type());
 }
 

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "bias_gelu_dropout_ops.hpp"
 #include "gelu_ops.hpp"
+#include "layer_norm_registration.hpp"
 
 namespace opscope::ops {
 namespace {
@@ -19,6 +21,23 @@ torch::Library implementations(c10::DispatchKey key, void (*add)(torch::Library&
   return library;
 }
 
+void add_bias_gelu_dropout(std::vector<torch::Library>& parts) {
+  register_bias_gelu_dropout_schemas(parts.front());
+  const auto add = [&parts](c10::DispatchKey key, void (*kernels)(torch::Library&)) {
+    parts.push_back(implementations(key, kernels));
+  };
+  add(c10::DispatchKey::CPU, register_bias_gelu_dropout_cpu);
+#ifdef OPSCOPE_WITH_CUDA
+  add(c10::DispatchKey::CUDA, register_bias_gelu_dropout_cuda);
+#endif
+  add(c10::DispatchKey::Meta, register_bias_gelu_dropout_meta);
+  add(c10::DispatchKey::Autograd, register_bias_gelu_dropout_autograd);
+  add(c10::DispatchKey::AutocastCPU, register_bias_gelu_dropout_autocast_cpu);
+  add(c10::DispatchKey::AutocastCUDA, register_bias_gelu_dropout_autocast_cuda);
+  add(c10::DispatchKey::FuncTorchBatched, register_bias_gelu_dropout_batched);
+  add(c10::DispatchKey::FuncTorchVmapMode, register_bias_gelu_dropout_vmap_mode);
+}
+
 /// Keeps the registrations for as long as the library is loaded.
 class registration {
  public:
@@ -27,6 +46,7 @@ class registration {
       std::vector<torch::Library> parts;
       parts.emplace_back(torch::Library::DEF, "opscope", std::nullopt, __FILE__, __LINE__);
       register_schemas(parts.back());
+      register_layer_norm(parts);
       parts.push_back(implementations(c10::DispatchKey::CPU, register_cpu));
 #ifdef OPSCOPE_WITH_CUDA
       parts.push_back(implementations(c10::DispatchKey::CUDA, register_cuda));
@@ -38,6 +58,7 @@ class registration {
       parts.push_back(implementations(c10::DispatchKey::Functionalize, register_functionalize));
       parts.push_back(implementations(c10::DispatchKey::FuncTorchBatched, register_vmap));
       parts.push_back(implementations(c10::DispatchKey::Batched, register_legacy_vmap));
+      add_bias_gelu_dropout(parts);
 #ifndef OPSCOPE_WITH_CUDA  // after the schemas of all operators
       parts.push_back(implementations(c10::DispatchKey::CUDA, register_cuda_absent));
 #endif

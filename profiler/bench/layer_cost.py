@@ -37,7 +37,7 @@ import torch.nn.functional as F  # noqa: N812
 
 OFF, ENTRY, CALLS = 0, 1, 2  # Python modes
 WARMUP = 200
-FEWEST_PAIRS = 4
+FEWEST_PAIRS = 6
 PARTS = {"residue": 0.3, "torch": 0.3, "layers": 0.4}  # of the time
 
 
@@ -161,8 +161,10 @@ def pairs(
     return result
 
 
-def interval(values: list[float]) -> list[float]:
-    """95% bootstrap interval of the median."""
+def interval(values: list[float]) -> list[float] | None:
+    """95% bootstrap interval of the median; None for so few values that none holds as often."""
+    if len(values) < FEWEST_PAIRS:
+        return None
     source = random.Random(1)
     medians = sorted(statistics.median(source.choices(values, k=len(values))) for _ in range(2000))
     return [medians[50], medians[1949]]
@@ -316,8 +318,8 @@ def table(report: dict[str, Any]) -> str:
         if "not_measured" in row:
             lines.append(f"{row['name']:<26}not measured: {row['not_measured']}")
             continue
-        low, high = row["interval_ns"]
-        span = f"{low:.0f} to {high:.0f}"
+        found = row["interval_ns"]
+        span = f"{found[0]:.0f} to {found[1]:.0f}" if found else "too few pairs"
         note = f"  {row['dropped']:,} dropped" if row.get("dropped") else ""
         lines.append(
             f"{row['name']:<26}{row['without_ns']:>9.0f}{row['with_ns']:>9.0f}"
@@ -332,7 +334,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="write the report here as well")
     parser.add_argument("--blocks", type=int, default=20, help="pairs of blocks per row")
     parser.add_argument("--launches", type=int, default=5000, help="launches per block")
-    parser.add_argument("--processes", type=int, default=5, help="processes per kind")
+    parser.add_argument("--processes", type=int, default=6, help="processes per kind")
     parser.add_argument("--seconds", type=float, default=130, help="time for all measurements")
     parser.add_argument("--role", choices=sorted(ROLES), help=argparse.SUPPRESS)
     return parser.parse_args()

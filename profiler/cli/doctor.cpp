@@ -174,9 +174,8 @@ status run(const doctor_command& command) {
   bool blocked = false;
   for (const auto& entry : list) blocked = blocked || blocks(entry);
   if (command.format == "json") {
-    nlohmann::ordered_json report{{"schema", "opscope.doctor/1"},
-                                  {"verdict", blocked ? "blocked" : "ready"},
-                                  {"capabilities", list}};
+    nlohmann::ordered_json report{
+        {"schema", "opscope.doctor/1"}, {"verdict", verdict_text(list)}, {"capabilities", list}};
     std::cout << report.dump(2, ' ', false, json::error_handler_t::replace) << '\n';
   } else if (command.format == "csv") {
     std::cout << analyse::to_csv(rows_of(list));

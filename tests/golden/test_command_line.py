@@ -303,7 +303,8 @@ def test_doctor_reports_each_part(opscope: Program) -> None:
     done = opscope("doctor", "--format", "json")
     report = strict(done.stdout)
     assert report["schema"] == "opscope.doctor/1"
-    assert done.returncode == (0 if report["verdict"] == "ready" else 1)
+    assert done.returncode == (1 if report["verdict"].startswith("blocked") else 0)
+    assert f"verdict: {report['verdict']}\n" in opscope("doctor").stdout.decode()
     for part in report["capabilities"]:
         assert part["available"] or part["why"], part
 

@@ -76,6 +76,25 @@ def test_errors_are_one_line_and_an_exit_status(
 
 
 @pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("./mine.py:rms", r"it names a file \(give it as --setup ./mine.py, and rms alone here\)"),
+        ("mine.py:rms", r"it names a file \(give it as --setup mine.py, and rms alone here\)"),
+        ("rms", r"it names no module \(write module:attribute, or a name that --setup FILE.py"),
+    ],
+)
+def test_a_file_in_place_of_a_module_leads_to_setup(target: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        resolve(target, {})
+
+
+def test_the_help_lists_fills_and_types(tmp_path: Path) -> None:
+    told = " ".join(bench("--help", cwd=tmp_path).stdout.split())
+    assert "FILL: randn, rand, zeros, ones, randint." in told
+    assert "DTYPE: fp64, fp32, fp16, bf16, i64, i32, i8, bool, or any of torch's names" in told
+
+
+@pytest.mark.parametrize(
     ("candidate", "options", "told"),
     [
         ("my_ops:raises", [], "call my_ops:raises on 8 fp32: KeyError: 'mine'"),

@@ -79,9 +79,22 @@ def test_without_a_gpu_both_receipts_come_in_order_and_leave_their_files(tmp_pat
         "Recorded earlier",
         "opscope: wrote gelu.opscope",
     )
+    for size in (64, 128, 256):
+        for what in ("checking", "timing"):
+            assert f"\nopscope: {what} {size} fp32\n" in done.stdout
     places = [done.stdout.index(text) for text in order]
     assert places == sorted(places)
     assert done.stdout.endswith("(--full shows every number)\n")
+    measured = json.loads((tmp_path / "gelu.receipt.json").read_text())
+    for cell in measured["cells"]:
+        for contender in cell["contenders"]:
+            assert (contender["links"]["calls"], contender["links"]["without_op"]) == (20, 0)
+    trace = json.loads((tmp_path / "gelu.trace.json").read_text())["traceEvents"]
+    calls = [each for each in trace if each["name"] == "opscope.ops.gelu" and each["ph"] == "X"]
+    ops = [
+        each for each in trace if each["name"] == "opscope::gelu" and each.get("cat") == "cpu_op"
+    ]
+    assert len(calls) == len(ops) >= 60, "each call of the function has its op"
     kinds = ("opscope", "receipt.json", "trace.json")
     expected = {f"{stem}.{kind}" for stem in ("gelu", "gelu-recorded") for kind in kinds}
     assert {path.name for path in tmp_path.iterdir()} == expected

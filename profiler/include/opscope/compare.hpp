@@ -38,7 +38,7 @@ struct compare_options {
   bool strict = false;        ///< refuse when something cannot be recorded on this machine
   std::uint32_t warmup = 50;  ///< rounds before counting
   std::uint32_t pairs = 200;  ///< counted rounds
-  /// Most time for one input and kind of timing; at least three rounds are counted all the same.
+  /// Most time for one input and kind of timing; at least six rounds are counted all the same.
   std::chrono::nanoseconds budget = std::chrono::seconds(2);
 };
 

@@ -21,4 +21,5 @@ def run(
         on_failure: told what a call raised, its cell and contender, and whether the capture has
             begun, before that passes on.
         device_index: CUDA device, or -1 for the CPU.
+        options: as a plan's members; `timing` is called with a cell before it is timed.
     """

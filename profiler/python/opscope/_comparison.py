@@ -4,6 +4,7 @@
 import functools
 import json
 import shutil
+import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -59,6 +60,7 @@ class Settings:
     force: bool = False
     strict: bool = False
     named: bool = False  # a contender's exception becomes an Error that names it and the input
+    progress: Callable[[str], object] | None = None  # told what is done now
     warmup: int = 50
     pairs: int = 200
     budget: float = 2.0
@@ -96,13 +98,14 @@ def compare(
         output: the capture's path; None for a temporary one that lives as long as the receipt.
         warmup: rounds before counting.
         pairs: counted rounds.
-        budget: most seconds for one input and kind of timing; three rounds always count.
+        budget: most seconds for one input and kind of timing; six rounds always count (under six
+            pairs there is no verdict).
 
     Raises:
         TypeError, ValueError: for wrong arguments.
         Error: a profile is on, or the capture cannot be written.
     """
-    named = _named(candidate, candidates)
+    named = _named(candidate, candidates, baseline)
     for name, value in (("backward", backward), ("force", force), ("strict", strict)):
         flag("compare", name, value)
     count("compare", "warmup", warmup)
@@ -142,6 +145,8 @@ def run(contenders: Sequence[Contender], cells: Sequence[Cell], settings: Settin
     described: list[dict[str, Any]] = []
     calls: list[list[Any]] = []
     for index, cell in enumerate(cells):
+        if settings.progress and cell.skipped is None:
+            settings.progress(f"checking {cell.label}")
         try:
             prepared, description = prepare(contenders, cell, settings)
         except torch.cuda.OutOfMemoryError:
@@ -176,7 +181,12 @@ def _run_passes(
     from opscope import _compare
     from opscope._preparation import naming
 
+    def on_timing(cell: int) -> None:
+        if settings.progress:
+            settings.progress(f"timing {cells[cell].label}")
+
     options = {
+        "timing": on_timing,
         "output": str(settings.output),
         "force": settings.force,
         "strict": settings.strict,
@@ -209,18 +219,28 @@ def call_contender(
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """How the receipt calls a function: as a user would import it."""
+    """How the receipt calls a function: as a user would import it; an op by its registered name."""
+    import torch
+
     if isinstance(function, functools.partial):
         return name_of(function.func)
+    function = getattr(function, "_opoverload", function)  # of a torch.library.custom_op
     qualified = getattr(function, "_qualified_op_name", None)
     if isinstance(qualified, str):
         return qualified
     name = str(getattr(function, "__qualname__", type(function).__name__))
-    import torch
-
-    if getattr(torch.nn.functional, name, None) is function:
-        return f"torch.nn.functional.{name}"
-    module = getattr(function, "__module__", None)
+    if "::" in name:  # an overload
+        return name
+    plain = str(getattr(function, "__name__", name))
+    module = getattr(function, "__module__", None) or ""
+    parts = module.split(".")
+    packages = [".".join(parts[: end + 1]) for end in range(len(parts))]
+    for place in ("torch.nn.functional", "torch.Tensor", *packages):
+        holder = torch.Tensor if place == "torch.Tensor" else sys.modules.get(place)
+        if place != "__main__" and getattr(holder, plain, None) is function:
+            return f"{place}.{plain}"
+    if code := getattr(function, "__code__", None) if plain == "<lambda>" else None:
+        name = f"{name} ({Path(code.co_filename).name}:{code.co_firstlineno})"
     return f"{module}.{name}" if module and module != "__main__" else name
 
 
@@ -230,8 +250,10 @@ def _check(
     budget: object,
 ) -> Callable[..., Any]:
     """The baseline, once all is as it should be."""
+    if baseline is None:
+        raise TypeError("compare: there is no baseline (give the function to measure against)")
     if not callable(baseline):
-        raise TypeError("compare: baseline must be callable")
+        raise TypeError(f"compare: baseline must be callable, not {type(baseline).__name__}")
     if reference is not None and not callable(reference):
         raise TypeError("compare: reference must be callable")
     if isinstance(budget, bool) or not isinstance(budget, (int, float)):
@@ -260,26 +282,31 @@ def _run_apart(
 def _named(
     candidate: Callable[..., Any] | None,
     candidates: Mapping[str, Callable[..., Any]] | Sequence[Callable[..., Any]] | None,
+    baseline: Callable[..., Any] | None,
 ) -> dict[str, Callable[..., Any]]:
+    """Candidates by their names, of which no two are alike; the baseline keeps its own."""
     if (candidate is None) == (candidates is None):
         raise TypeError("compare: give either candidate= or candidates=")
-    if candidate is not None:
-        candidates = [candidate]
     if isinstance(candidates, Mapping):
-        named = dict(candidates)
+        given = list(candidates.items())
     else:
-        named = {}
-        for function in candidates or ():
-            name = name_of(function) if callable(function) else ""
-            again = 2
-            while name in named:
-                name, again = f"{name_of(function)} ({again})", again + 1
-            named[name] = function
-    if not named:
+        given = [("", each) for each in (candidates if candidate is None else [candidate]) or ()]
+    if not given:
         raise ValueError("compare: there is no candidate")
-    for name, function in named.items():
+    taken = {name_of(baseline): baseline} if callable(baseline) else {}
+    named: dict[str, Callable[..., Any]] = {}
+    for index, (key, function) in enumerate(given):
         if not callable(function):
-            raise TypeError(f"compare: candidate {name!r} must be callable")
+            which = repr(key) if key else "" if candidate is not None else f"{index + 1}"
+            raise TypeError(
+                f"compare: {f'candidate {which}'.rstrip()} must be callable, "
+                f"not {type(function).__name__}"
+            )
+        name = first = key or name_of(function)
+        again = 2
+        while not key and (name in named or taken.get(name, function) is not function):
+            name, again = f"{first} ({again})", again + 1
+        named[name] = function
     return named
 
 
@@ -294,6 +321,11 @@ def _cells(inputs: Any) -> list[Cell]:
 
     from opscope._correctness import tensors_of
 
+    if inputs is None:
+        raise TypeError(
+            "compare: there are no inputs (give a tensor, a tuple of arguments, or a mapping of "
+            "labels to either)"
+        )
     if isinstance(inputs, Mapping):
         labelled = [(str(label), value) for label, value in inputs.items()]
     else:
@@ -307,18 +339,23 @@ def _cells(inputs: Any) -> list[Cell]:
         for tensor in tensors:
             if tensor.layout is not torch.strided:
                 raise TypeError(f"compare: inputs must be dense tensors, not {tensor.layout}")
-        shown = label_of(tensors[0])
+        shown = label_of(*tensors)
         cells.append(Cell(label if label and not label.isdecimal() else shown, arguments))
     if not cells:
         raise ValueError("compare: there are no inputs")
     return cells
 
 
-def label_of(tensor: "torch.Tensor") -> str:
-    """Shape and type, as in `4096x4096 bf16` or `1,024 fp32`."""
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    shape = "x".join(map(str, tensor.shape)) if tensor.dim() != 1 else f"{tensor.numel():,}"
-    return f"{shape or 'scalar'} {_SHORT.get(dtype, dtype)}"
+def label_of(*tensors: "torch.Tensor") -> str:
+    """Shapes and types, as in `4096x4096 bf16, 4096 bf16`; of many tensors the first three."""
+    shown = []
+    for tensor in tensors[:3]:
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        shape = "x".join(map(str, tensor.shape)) if tensor.dim() != 1 else f"{tensor.numel():,}"
+        shown.append(f"{shape or 'scalar'} {_SHORT.get(dtype, dtype)}")
+    if len(tensors) > len(shown):
+        shown.append(f"{len(tensors) - len(shown)} more")
+    return ", ".join(shown)
 
 
 def _device_of(cells: Sequence[Cell]) -> "torch.device":

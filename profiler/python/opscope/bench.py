@@ -52,7 +52,15 @@ def resolve(target: str, extra: dict[str, Any]) -> Callable[..., Any]:
     if not colon:
         module, _, attribute = target.rpartition(".")
     if not module or not attribute:
-        raise UsageError(f"cannot find {target}: it names no module (write module:attribute)")
+        raise UsageError(
+            f"cannot find {target}: it names no module (write module:attribute, or a name that "
+            "--setup FILE.py defines)"
+        )
+    if "/" in module or module.endswith(".py"):
+        raise UsageError(
+            f"cannot find {target}: it names a file (give it as --setup {module}, and "
+            f"{attribute} alone here)"
+        )
     try:
         value = reduce(getattr, attribute.split("."), _import(module))
     except (ImportError, AttributeError) as failure:
@@ -119,8 +127,12 @@ def _parser() -> argparse.ArgumentParser:
         prog="opscope bench",
         description="Measure a callable against another: correctness, host and device time, the "
         "boundary's stages, DRAM bytes.",
+        epilog=f"FILL: {', '.join(_FILLS)}. DTYPE: {', '.join(_DTYPES)}, or any of torch's names; "
+        "fp32 unless given, for randint i64.",
     )
-    parser.add_argument("candidate", help="module:attribute, as in my_ops:gelu")
+    parser.add_argument(
+        "candidate", help="module:attribute, as in my_ops:gelu, or a name that --setup defines"
+    )
     parser.add_argument("--against", required=True, metavar="BASELINE", help="the same form")
     parser.add_argument(
         "--input",
@@ -153,6 +165,10 @@ def _setup(path: str | None) -> dict[str, Any]:
         raise Error(f"run --setup {path}: {one_line(failure)} (correct the file)") from failure
 
 
+def _tell(what: str) -> None:
+    print(f"opscope: {what}", file=sys.stderr, flush=True)
+
+
 def _measure(arguments: argparse.Namespace) -> int:
     from opscope._capture import refuse_existing
     from opscope._comparison import Cell, Contender, Settings, label_of, run
@@ -170,7 +186,7 @@ def _measure(arguments: argparse.Namespace) -> int:
     cells = []
     for spec in arguments.input:
         tensors = make_input(spec, device)
-        cells.append(Cell(", ".join(map(label_of, tensors)), tensors))
+        cells.append(Cell(label_of(*tensors), tensors))
     stem = re.sub(r"\W+", "_", re.split(r"[:.]", arguments.candidate)[-1]) or "candidate"
     folder = Path(arguments.output)
     folder.mkdir(parents=True, exist_ok=True)
@@ -185,6 +201,7 @@ def _measure(arguments: argparse.Namespace) -> int:
         force=arguments.force,
         strict=arguments.strict,
         named=True,
+        progress=_tell if sys.stderr.isatty() else None,
     )
     contenders = [Contender(arguments.against, baseline), Contender(arguments.candidate, candidate)]
     receipt = run(contenders, cells, settings)

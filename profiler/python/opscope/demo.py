@@ -25,16 +25,16 @@ _RECORDED = Path(__file__).parent / "data" / "h200-gelu.opscope"
 def contenders(device: str) -> "list[Contender]":
     """Each candidate after the builtin with the same `approximate`; gelu_naive is CUDA only.
 
-    Operators are called as torch hands them out, without a Python function of ours around them.
+    None has a Python function of ours around it.
     """
     import torch
     import torch.nn.functional as functional
 
-    import opscope.ops  # noqa: F401 registers the operators
+    import opscope.ops
     from opscope._comparison import Contender
 
     exact = Contender("torch.nn.functional.gelu", functional.gelu)
-    ours = Contender("opscope::gelu", torch.ops.opscope.gelu.default)
+    ours = Contender("opscope::gelu", opscope.ops.gelu)
     if device == "cpu":
         return [exact, ours]
     tanh = Contender("torch.nn.functional.gelu tanh", functional.gelu, {"approximate": "tanh"}, 2)
@@ -83,6 +83,7 @@ def measure(folder: Path, force: bool, strict: bool) -> "Receipt":
         approximate="none" if device == "cpu" else "none and tanh",
         force=force,
         strict=strict,
+        progress=lambda what: print(f"opscope: {what}", file=sys.stderr, flush=True),
     )
     return run(contenders(device), cells(device), settings)
 
@@ -166,7 +167,8 @@ def _run(arguments: argparse.Namespace) -> int:
     receipt = measure(folder, arguments.force, arguments.strict)
     print(receipt.text(arguments.format, full=arguments.full), flush=True)
     _say(
-        "\nopscope::NAME is called as torch.ops.opscope.NAME.default, from Python.",
+        "\nopscope::gelu is called as opscope.ops.gelu, from Python"
+        + (", opscope::gelu_naive as torch.ops.opscope.gelu_naive.default." if on_gpu else "."),
         arguments.format,
     )
     receipt.export(trace, force=arguments.force)

@@ -47,8 +47,8 @@ measured<timing> timing_by(const series& samples, std::string_view method, std::
 }
 
 /// Pairs by ordinal: the two were called right after each other.
-measured<interval> ratio_by(const series& candidate, const series& baseline,
-                            std::string_view method) {
+measured<ratio_estimate> ratio_by(const series& candidate, const series& baseline,
+                                  std::string_view method) {
   std::vector<std::int64_t> above;
   std::vector<std::int64_t> below;
   for (const auto& [ordinal, value] : candidate) {
@@ -59,8 +59,7 @@ measured<interval> ratio_by(const series& candidate, const series& baseline,
   }
   const auto ratio = ratio_of_pairs(above, below);
   if (ratio) return {ratio, std::string(method), ""};
-  return {std::nullopt, "",
-          fmt::format("{} pairs, at least {} are needed", above.size(), fewest_for_verdict)};
+  return {std::nullopt, "", "the capture has no pairs of it"};
 }
 
 measured<traffic> traffic_of(const receipt_input& input, subject who, const char* name) {
@@ -138,15 +137,17 @@ void fill_timeline(const receipt_input& input, const cell_receipt& cell, contend
   if (const auto ratio = ratio_of_medians(kernels, events)) {
     out.record_ratio = {ratio, std::string(by_record) + " / " + by_events, ""};
   } else {
-    out.record_ratio.why = fmt::format("{} kernel records and {} event timings, {} are needed",
-                                       kernels.size(), events.size(), fewest_for_verdict);
+    out.record_ratio.why = fmt::format("there are {} kernel records and {} event timings",
+                                       kernels.size(), events.size());
   }
 }
 
-std::string reason_of(std::string_view what, const interval& ratio) {
-  return fmt::format("{} {} [{}, {}] of the baseline's over {} pairs: {}", what,
-                     ratio_text(ratio.middle), ratio_text(ratio.low), ratio_text(ratio.high),
-                     ratio.count, name(judge(ratio)));
+std::string reason_of(std::string_view what, const ratio_estimate& ratio) {
+  const auto within = ratio.within ? fmt::format(" [{}, {}]", ratio_text(ratio.within->low),
+                                                 ratio_text(ratio.within->high))
+                                   : "";
+  return fmt::format("{} {}{} of the baseline's over {} pairs: {}", what, ratio_text(ratio.middle),
+                     within, ratio.count, name(judge(ratio)));
 }
 
 constexpr std::size_t longest_name = 60;  ///< fits a line of 80 columns
@@ -159,7 +160,7 @@ std::string range_of(std::string_view name, const series& samples) {
 
 /// Why `ratio` is unstable: who swung by how much.
 std::string swing_of(const receipt_input& input, const cell_receipt& cell,
-                     const contender_receipt& out, const interval& ratio) {
+                     const contender_receipt& out, const ratio_estimate& ratio) {
   if (ratio.turned) {
     return fmt::format("a quarter of the run shows a ratio of {}, the whole {}",
                        ratio_text(*ratio.turned), ratio_text(ratio.middle));
@@ -190,6 +191,8 @@ void fill_verdict(const receipt_input& input, const cell_receipt& cell, contende
     out.verdict = name(found);
     if (found == finding::unstable) {
       out.reasons.insert(out.reasons.begin(), swing_of(input, cell, out, *deciding));
+    } else if (found == finding::too_few_pairs) {
+      out.reasons.insert(out.reasons.begin(), no_interval(*deciding, fewest_pairs));
     }
   } else {
     out.verdict = "not measured";

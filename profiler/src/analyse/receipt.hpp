@@ -88,10 +88,10 @@ struct contender_receipt {
   measured<timing> device_warm;  ///< back to back
   measured<timing> device_cold;
   measured<timing> graph_replay;
-  measured<timing> kernel_record;  ///< kernels of one call, summed, as CUPTI recorded them
-  measured<interval> host_ratio;   ///< of the baseline's; a baseline has none
-  measured<interval> device_ratio;
-  measured<interval> record_ratio;  ///< CUPTI record over CUDA events, of this contender
+  measured<timing> kernel_record;       ///< kernels of one call, summed, as CUPTI recorded them
+  measured<ratio_estimate> host_ratio;  ///< of the baseline's; a baseline has none
+  measured<ratio_estimate> device_ratio;
+  measured<ratio_estimate> record_ratio;  ///< CUPTI record over CUDA events, of this contender
 
   std::vector<stage_timing> stages;
   std::string stages_why;  ///< when there are none
@@ -100,7 +100,8 @@ struct contender_receipt {
   measured<bandwidth> achieved;
   chain links;
 
-  /// baseline, faster, slower, no difference shown, unstable, wrong, skipped, not measured
+  /// baseline, faster, slower, no difference shown, unstable, too few pairs, wrong, skipped, not
+  /// measured
   std::string verdict;
   std::vector<std::string> reasons;
 };

@@ -72,15 +72,19 @@ class receipt_rows {
   }
 
   void ratios(const contender_receipt& contender) {
-    using member = measured<interval> contender_receipt::*;
+    using member = measured<ratio_estimate> contender_receipt::*;
     constexpr std::array<std::pair<std::string_view, member>, 3> all{
         {{"host_ratio", &contender_receipt::host_ratio},
          {"device_ratio", &contender_receipt::device_ratio},
          {"record_over_events", &contender_receipt::record_ratio}}};
     for (const auto& [name, which] : all) {
-      add(name, contender.*which, [](const interval& ratio) {
-        return quantity{
-            "", text(ratio.middle), "", text(ratio.low), text(ratio.high), text(ratio.count)};
+      add(name, contender.*which, [](const ratio_estimate& ratio) {
+        return quantity{"",
+                        text(ratio.middle),
+                        "",
+                        ratio.within ? text(ratio.within->low) : "",
+                        ratio.within ? text(ratio.within->high) : "",
+                        text(ratio.count)};
       });
     }
   }

@@ -31,16 +31,21 @@ json json_of(const measured<timing>& what) {
                      what);
 }
 
-json json_of(const measured<interval>& what) {
-  const auto value = what.value.value_or(interval{});
-  return with_method(
-      {{"ratio", value.middle}, {"low", value.low}, {"high", value.high}, {"count", value.count}},
-      what);
+json json_of(const measured<ratio_estimate>& what, std::size_t fewest) {
+  const auto value = what.value.value_or(ratio_estimate{});
+  json fields{{"ratio", value.middle}, {"low", nullptr}, {"high", nullptr}, {"count", value.count}};
+  if (value.within) {
+    fields["low"] = value.within->low;
+    fields["high"] = value.within->high;
+  }
+  auto out = with_method(std::move(fields), what);
+  if (what && !value.within) out["no_interval"] = no_interval(value, fewest);
+  return out;
 }
 
 /// A ratio of two contenders' times, with what it shows.
-json judged(const measured<interval>& what) {
-  auto out = json_of(what);
+json judged(const measured<ratio_estimate>& what) {
+  auto out = json_of(what, fewest_pairs);
   out["swung"] = what ? json(what->swung) : json(nullptr);
   out["turned"] = what ? value_or_null(what->turned) : json(nullptr);
   out["finding"] = what ? json(name(judge(*what))) : json(nullptr);
@@ -113,7 +118,7 @@ json json_of(const contender_receipt& contender) {
           {"device_ratio", judged(contender.device_ratio)},
           {"graph_replay", json_of(contender.graph_replay)},
           {"kernel_record", json_of(contender.kernel_record)},
-          {"record_over_events", json_of(contender.record_ratio)},
+          {"record_over_events", json_of(contender.record_ratio, fewest_of_a_kind)},
           {"stages", stages_of(contender)},
           {"dram", {{"warm", json_of(contender.warm)}, {"cold", json_of(contender.cold)}}},
           {"bandwidth", json_of(contender.achieved)},

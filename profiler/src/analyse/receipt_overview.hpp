@@ -12,6 +12,9 @@ namespace opscope::analyse::detail {
 /// wrong, unstable or missing below. Empty when nothing was measured.
 [[nodiscard]] std::string overview(const receipt& what, std::size_t width);
 
+/// "0.991 – 1.068", or a dash.
+[[nodiscard]] std::string interval_text(const measured<ratio_estimate>& what);
+
 /// The letter that names a contender in tables.
 [[nodiscard]] std::string contender_letter(std::uint32_t index);
 

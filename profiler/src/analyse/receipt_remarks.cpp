@@ -15,8 +15,8 @@ namespace opscope::analyse::detail {
 namespace {
 
 constexpr std::string_view missing = "–";
-constexpr std::array<std::string_view, 4> explained_verdicts{"wrong", "unstable", "skipped",
-                                                             "not measured"};
+constexpr std::array<std::string_view, 5> explained_verdicts{"wrong", "unstable", "too few pairs",
+                                                             "skipped", "not measured"};
 /// An error relative to zero is infinite; JSON holds the largest double in its place.
 constexpr double infinite_error = 1e300;
 

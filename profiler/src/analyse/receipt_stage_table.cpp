@@ -104,7 +104,11 @@ std::string stage_table(const receipt& what, const cell_receipt& cell, std::size
         return s.corrected ? maybe{s.corrected->median} : std::nullopt;
       });
     }
-    if (any_net) out += "net: median less the collector's clock reads and stored events\n";
+    if (any_net) {
+      out +=
+          "net: median less the collector's clock reads and stored events. What CUPTI and\n"
+          "PyTorch's op callbacks take themselves stays in: it exceeds an untraced call.\n";
+    }
     if (sum.sums_broken == 0 && std::ranges::find(shown, "total") != shown.end()) {
       out += "Per call the host stages add up exactly to total; their medians need not.\n";
     }

@@ -21,7 +21,7 @@ namespace opscope::analyse {
 namespace {
 
 constexpr std::size_t label_width = 28;
-constexpr std::size_t column_width = 17;  ///< three contenders fit into 80 columns
+constexpr std::size_t column_width = 20;  ///< "no difference shown" and a gap
 constexpr std::size_t narrowest = 80;
 constexpr std::string_view missing = "–";
 
@@ -82,9 +82,8 @@ class block {
     first_ = first;
     last_ = last;
     row("", [](const auto& c) { return letter(c.index); });
-    row(what_.on_gpu ? "verdict (by GPU time)" : "verdict (by host time)", [](const auto& c) {
-      return c.verdict == "no difference shown" ? std::string("no difference") : c.verdict;
-    });
+    row(what_.on_gpu ? "verdict (by GPU time)" : "verdict (by host time)",
+        [](const auto& c) { return c.verdict; });
     errors();
     host();
     if (what_.on_gpu) {
@@ -159,20 +158,16 @@ class block {
   }
 
   /// A ratio, its interval, and what it shows.
-  void ratio(std::string_view label, measured<interval> contender_receipt::* which, bool judged) {
+  void ratio(std::string_view label, measured<ratio_estimate> contender_receipt::* which,
+             bool judged) {
     if (!any([which](const auto& c) { return bool(c.*which); })) return;
     row(label, [which](const auto& c) {
       return c.*which ? ratio_text((c.*which)->middle) + " ×" : std::string(missing);
     });
-    row("    95% interval", [which](const auto& c) {
-      return c.*which ? ratio_text((c.*which)->low) + " – " + ratio_text((c.*which)->high)
-                      : std::string(missing);
-    });
+    row("    95% interval", [which](const auto& c) { return detail::interval_text(c.*which); });
     if (!judged) return;
     row("    shows", [which](const auto& c) {
-      if (!(c.*which)) return std::string(missing);
-      const auto what = judge(*(c.*which));
-      return std::string(what == finding::no_difference ? "no difference" : name(what));
+      return c.*which ? std::string(name(judge(*(c.*which)))) : std::string(missing);
     });
   }
 
@@ -188,7 +183,7 @@ class block {
   void row(std::string_view label, const cell_of& text_of) {
     out_ += pad_right(label, label_width);
     for (auto i = first_; i < last_; ++i) {
-      out_ += pad_left(elide_middle(text_of(cell_.contenders[i]), column_width), column_width);
+      out_ += pad_left(elide_middle(text_of(cell_.contenders[i]), column_width - 1), column_width);
     }
     out_ += '\n';
   }

@@ -1,38 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bootstrap intervals as in Efron and Tibshirani, "An Introduction to the Bootstrap" (1993),
-// chapter 13: the percentile interval of the statistic over samples drawn with replacement. The
-// generator is written out (SplitMix64), so that the same samples give the same interval with every
-// library.
+// Intervals of a median as in Conover, "Practical Nonparametric Statistics" (1999), section 3.2: of
+// n independent values, those below the true median are binomial with 1/2, so the k-th smallest and
+// the k-th largest enclose it with a probability that depends on n and k alone.
 #include "analyse/statistics.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <numbers>
 #include <numeric>
 
 namespace opscope::analyse {
 namespace {
-
-constexpr std::size_t fewest_in_quarter = 8;  ///< fewer draw an interval that is too narrow
-
-class generator {
- public:
-  /// A value in [0, bound) by multiplying the upper half; `bound` is far below 2^32.
-  std::size_t below(std::size_t bound) noexcept {
-    return static_cast<std::size_t>(((next() >> 32U) * bound) >> 32U);
-  }
-
- private:
-  std::uint64_t next() noexcept {
-    state_ += 0x9E3779B97F4A7C15U;
-    auto z = state_;
-    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
-    return z ^ (z >> 31U);
-  }
-  std::uint64_t state_ = bootstrap_seed;
-};
 
 /// Reorders `values`.
 double median_in_place(std::vector<double>& values) {
@@ -43,40 +24,39 @@ double median_in_place(std::vector<double>& values) {
   return (*std::max_element(values.begin(), middle) + *middle) / 2;
 }
 
-void draw(std::span<const double> from, std::vector<double>& into, generator& random) {
-  for (auto& value : into) value = from[random.below(from.size())];
-}
-
-interval around(double middle, std::uint64_t count, std::vector<double> statistics) {
-  std::ranges::sort(statistics);
-  const auto at = [&](double fraction) {
-    const auto rank = std::ceil(fraction * static_cast<double>(statistics.size()));
-    return statistics[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
-  };
-  return {.middle = middle, .low = at(0.025), .high = at(0.975), .count = count};
-}
-
-/// Median of `values` with its bootstrap interval.
-interval median_interval(std::span<const double> values) {
-  generator random;
-  std::vector<double> drawn(values.size());
-  std::vector<double> medians(resamples);
-  for (auto& value : medians) {
-    draw(values, drawn, random);
-    value = median_in_place(drawn);
+/// The largest k such that the k-th smallest and the k-th largest of `count` values enclose the
+/// median with a probability of at least 1 - `miss`; 0 when none do.
+std::size_t enclosing_rank(std::size_t count, double miss) {
+  const auto n = static_cast<double>(count);
+  double below = 0;  // probability that fewer than `rank + 1` values lie below the median
+  for (std::size_t rank = 0;; ++rank) {
+    const auto k = static_cast<double>(rank);
+    below += std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) -
+                      n * std::numbers::ln2);
+    if (2 * below > miss) return rank;
   }
-  drawn.assign(values.begin(), values.end());
-  return around(median_in_place(drawn), values.size(), std::move(medians));
 }
+
+/// @return nothing when there are too few values.
+std::optional<interval> median_interval(std::vector<double> values, double miss) {
+  const auto rank = enclosing_rank(values.size(), miss);
+  if (rank == 0) return std::nullopt;
+  std::ranges::sort(values);
+  return interval{values[rank - 1], values[values.size() - rank]};
+}
+
+constexpr double one_in_twenty = 0.05;
 
 /// Middle of the first quarter in time that is slower where the whole is faster, or the reverse.
-std::optional<double> opposite_quarter(std::span<const double> ratios, finding whole) {
+std::optional<double> opposite_quarter(const std::vector<double>& ratios, finding whole) {
   const auto size = ratios.size() / 4;
   const bool faster = whole == finding::faster;
-  if (size < fewest_in_quarter || (!faster && whole != finding::slower)) return std::nullopt;
+  if (!faster && whole != finding::slower) return std::nullopt;
   for (std::size_t i = 0; i < 4; ++i) {
-    const auto part = median_interval(ratios.subspan(i * size, size));
-    if (faster ? part.low > 1 : part.high < 1) return part.middle;
+    const auto begin = ratios.begin() + static_cast<std::ptrdiff_t>(i * size);
+    std::vector<double> part(begin, begin + static_cast<std::ptrdiff_t>(size));
+    const auto within = median_interval(part, one_in_twenty);
+    if (within && (faster ? within->low > 1 : within->high < 1)) return median_in_place(part);
   }
   return std::nullopt;
 }
@@ -104,44 +84,44 @@ std::optional<double> median(std::vector<double> values) {
   return median_in_place(values);
 }
 
-std::optional<interval> ratio_of_pairs(std::span<const std::int64_t> candidate,
-                                       std::span<const std::int64_t> baseline) {
+std::optional<ratio_estimate> ratio_of_pairs(std::span<const std::int64_t> candidate,
+                                             std::span<const std::int64_t> baseline) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < std::min(candidate.size(), baseline.size()); ++i) {
     if (baseline[i] <= 0) continue;
     ratios.push_back(static_cast<double>(candidate[i]) / static_cast<double>(baseline[i]));
   }
-  if (ratios.size() < fewest_for_verdict) return std::nullopt;
-  auto out = median_interval(ratios);
+  const auto middle = median(ratios);
+  if (!middle) return std::nullopt;
+  ratio_estimate out{*middle, median_interval(ratios, one_in_twenty), ratios.size()};
   out.swung = static_cast<std::uint64_t>(std::ranges::count_if(
       ratios, [&](double ratio) { return ratio > 2 * out.middle || 2 * ratio < out.middle; }));
   out.turned = opposite_quarter(ratios, judge(out));
   return out;
 }
 
-std::optional<interval> ratio_of_medians(std::span<const std::int64_t> numerator,
-                                         std::span<const std::int64_t> denominator) {
-  const auto fewest = std::min(numerator.size(), denominator.size());
-  if (fewest < fewest_for_verdict) return std::nullopt;
+std::optional<ratio_estimate> ratio_of_medians(std::span<const std::int64_t> numerator,
+                                               std::span<const std::int64_t> denominator) {
   auto above = as_doubles(numerator);
   auto below = as_doubles(denominator);
-  if (std::ranges::min(below) <= 0) return std::nullopt;
-  generator random;
-  std::vector<double> drawn_above(above.size());
-  std::vector<double> drawn_below(below.size());
-  std::vector<double> ratios(resamples);
-  for (auto& value : ratios) {
-    draw(above, drawn_above, random);
-    draw(below, drawn_below, random);
-    value = median_in_place(drawn_above) / median_in_place(drawn_below);
-  }
-  return around(median_in_place(above) / median_in_place(below), fewest, std::move(ratios));
+  if (above.empty() || below.empty() || std::ranges::min(below) <= 0) return std::nullopt;
+  ratio_estimate out{median_in_place(above) / median_in_place(below), std::nullopt,
+                     std::min(above.size(), below.size())};
+  const auto over = median_interval(above, one_in_twenty / 2);
+  const auto under = median_interval(below, one_in_twenty / 2);
+  if (over && under) out.within = {over->low / under->high, over->high / under->low};
+  return out;
 }
 
-finding judge(const interval& ratio) noexcept {
+std::string no_interval(const ratio_estimate& ratio, std::size_t fewest) {
+  return fmt::format("{} values; a 95% interval of their median needs {}", ratio.count, fewest);
+}
+
+finding judge(const ratio_estimate& ratio) noexcept {
+  if (!ratio.within) return finding::too_few_pairs;
   if (ratio.turned || (ratio.swung > 1 && ratio.swung * 20 > ratio.count)) return finding::unstable;
-  if (ratio.high < 1) return finding::faster;
-  if (ratio.low > 1) return finding::slower;
+  if (ratio.within->high < 1) return finding::faster;
+  if (ratio.within->low > 1) return finding::slower;
   return finding::no_difference;
 }
 
@@ -153,6 +133,8 @@ std::string_view name(finding what) noexcept {
       return "slower";
     case finding::unstable:
       return "unstable";
+    case finding::too_few_pairs:
+      return "too few pairs";
     case finding::no_difference:
       break;
   }

@@ -14,15 +14,6 @@ std::string csv_field(const std::string& text) {
   return out + '"';
 }
 
-std::string markdown_field(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '|') out += '\\';
-    out += c == '\n' || c == '\r' ? ' ' : c;
-  }
-  return out;
-}
-
 std::string csv_line(const std::vector<std::string>& fields) {
   std::string out;
   for (const auto& field : fields) out += csv_field(field) + ',';
@@ -37,6 +28,15 @@ std::string markdown_line(const std::vector<std::string>& fields) {
 }
 
 }  // namespace
+
+std::string markdown_field(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|' || c == '<' || c == '*') out += '\\';
+    out += c == '\n' || c == '\r' ? ' ' : c;
+  }
+  return out;
+}
 
 std::string to_csv(const text_rows& what) {
   auto out = csv_line(what.titles);

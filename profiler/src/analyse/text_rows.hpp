@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace opscope::analyse {
@@ -15,6 +16,9 @@ struct text_rows {
 
 /// RFC 4180, lines ended by a line feed.
 [[nodiscard]] std::string to_csv(const text_rows& what);
+
+/// `text` on one line, with what GitHub takes for markup escaped.
+[[nodiscard]] std::string markdown_field(std::string_view text);
 
 /// A GitHub table.
 [[nodiscard]] std::string to_markdown(const text_rows& what);

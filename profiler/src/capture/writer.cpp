@@ -209,7 +209,7 @@ class writer::state {
     }
     if (force_) return;
     throw error(
-        fmt::format("cannot create '{0}': '{0}' exists (remove it, or use force)", path_.string()));
+        fmt::format("cannot create '{0}': '{0}' exists (remove it, or set force to true)", path_.string()));
   }
 
   /// Opens the partial file and locks it.

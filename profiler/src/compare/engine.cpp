@@ -101,7 +101,7 @@ void refuse_early(const plan& what, const opscope_runtime& runtime) {
   }
   if (!what.force && std::filesystem::exists(what.output)) {
     throw opscope::error("compare: cannot write " + what.output.string() +
-                         ": it exists (remove it, choose another path, or set force)");
+                         ": it exists (remove it, choose another path, or set force to true)");
   }
 }
 

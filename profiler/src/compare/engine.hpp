@@ -18,7 +18,7 @@ namespace opscope::comparison {
 struct limits {
   std::uint32_t warmup = 50;  ///< rounds before counting
   std::uint32_t pairs = 200;  ///< counted rounds
-  std::uint32_t fewest = 3;   ///< counted rounds even where they exceed `budget`
+  std::uint32_t fewest = 6;   ///< counted rounds even where they exceed `budget`: a verdict's
   std::chrono::nanoseconds budget = std::chrono::seconds(2);  ///< of one cell and kind of timing
   std::uint32_t timeline_calls = 20;                          ///< traced calls of each contender
   std::uint32_t counter_calls = 5;  ///< counted calls of each contender, warm and cold each
@@ -33,7 +33,8 @@ struct plan {
   bool strict = false;           ///< refuse when something cannot be recorded
   std::uint32_t python = OPSCOPE_PYTHON_OFF;
   comparison::limits limits;
-  std::function<void()> poll;    ///< called between rounds; may throw to end the comparison
+  std::function<void()> poll;  ///< called between rounds; may throw to end the comparison
+  std::function<void(std::uint32_t cell)> timing;  ///< called before a cell is timed
   std::function<void()> attach;  ///< called once timing is over, before the session starts
   /// Runs what waits for other threads (a session's start and stop) without the caller's lock.
   std::function<void(const std::function<void()>&)> unlocked =

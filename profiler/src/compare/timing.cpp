@@ -209,6 +209,9 @@ std::vector<sample> time_untraced(const plan& what, nlohmann::json& document,
     if (what.cells[index].empty()) {
       continue;
     }
+    if (what.timing) {
+      what.timing(index);
+    }
     nlohmann::json& cell = document.at("cells").at(index);
     cell_timer timer(what, index, device, samples);
     timer.host();

@@ -120,6 +120,7 @@ comparison::plan make_plan(const nb::list& cells, const nb::object& trampoline,
   plan.limits.warmup = nb::cast<std::uint32_t>(options["warmup"]);
   plan.limits.pairs = nb::cast<std::uint32_t>(options["pairs"]);
   plan.limits.budget = std::chrono::nanoseconds(nb::cast<std::int64_t>(options["budget_ns"]));
+  plan.timing = [timing = nb::object(options["timing"])](std::uint32_t cell) { timing(cell); };
   plan.python = OPSCOPE_PYTHON_CALLS;
   plan.poll = raise_pending_signal;
   plan.unlocked = [](const std::function<void()>& work) {

@@ -78,6 +78,9 @@ std::string callable_name(PyObject* callable) {
   const std::string_view module_name = text(module.get());
   // A function of pybind11 is bound to a record, whose type's name tells a reader nothing.
   if (name.starts_with("pybind11_detail_function_record")) name.erase(0, name.rfind('.') + 1);
+  // torch.relu and its like are methods of a class that a user never sees.
+  constexpr std::string_view functions = "_VariableFunctionsClass.";
+  if (module_name == "torch" && name.starts_with(functions)) name.erase(0, functions.size());
   if (name.empty() && module_name.starts_with("torch._ops.")) {
     if (const std::string op = name_by_caller(callable); !op.empty()) return "torch._ops." + op;
   }

@@ -23,10 +23,12 @@ def thrice(x: torch.Tensor) -> torch.Tensor: return x.clone()
 def of_object(x): twice(x); thrice(x); twice(x)
 def of_packet(x): torch.ops.mine.twice(x); torch.ops.aten.cos(x)
 def of_overload(x): torch.ops.mine.twice.default(x); torch.ops.aten.add.Tensor(x, x)
+def of_function(x): torch.relu(x)
 def unknown(x): torch.ops.aten.sin.default._op(x)
 x = torch.ones(3)
 of_packet(x); of_overload(x)  # torch makes these objects at the first use of each
-start(python=CALLS); of_object(x); of_packet(x); of_overload(x); unknown(x); stop()
+start(python=CALLS); of_object(x); of_packet(x); of_overload(x)
+of_function(x); unknown(x); stop()
 """
     )
 
@@ -38,6 +40,7 @@ start(python=CALLS); of_object(x); of_packet(x); of_overload(x); unknown(x); sto
     twice, thrice = "torch.ops.mine.twice", "torch.ops.mine.thrice"
     assert called_by("of_object") == [twice, thrice, twice]
     assert called_by("of_packet") == [twice, "torch.ops.aten.cos"]
+    assert called_by("of_function") == ["torch.relu"]
     assert called_by("of_overload") == [f"{twice}.default", "torch.ops.aten.add.Tensor"]
     assert events.of("frame", "torch._ops.mine.twice")  # what the packet calls
     assert events.of("frame", "torch._ops.mine.twice.default")  # and the overload

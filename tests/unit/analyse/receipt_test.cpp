@@ -46,10 +46,10 @@ void tell_timeline(scene& scene) {
 }
 
 void tell_samples(scene& scene) {
-  scene.samples(metric::host_call, 0, 0, {7'000, 7'100, 7'200, 7'000, 7'100});
-  scene.samples(metric::host_call, 0, 1, {7'010, 7'050, 7'220, 6'900, 7'150});
-  scene.samples(metric::device_warm, 0, 0, {2'000, 2'000, 2'010, 1'990, 2'000});
-  scene.samples(metric::device_warm, 0, 1, {1'000, 1'000, 1'005, 995, 1'000});
+  scene.samples(metric::host_call, 0, 0, {7'000, 7'100, 7'200, 7'000, 7'100, 7'100});
+  scene.samples(metric::host_call, 0, 1, {7'010, 7'050, 7'220, 6'900, 7'150, 7'080});
+  scene.samples(metric::device_warm, 0, 0, {2'000, 2'000, 2'010, 1'990, 2'000, 2'000});
+  scene.samples(metric::device_warm, 0, 1, {1'000, 1'000, 1'005, 995, 1'000, 1'000});
   scene.samples(metric::device_cold, 0, 0, {3'000, 3'000, 3'000});
   scene.samples(metric::graph_replay, 0, 0, {1'900, 1'900, 1'900});
   scene.samples(metric::copy_bandwidth, 0, 0, {10'000'000'000});
@@ -267,8 +267,8 @@ TEST(receipt, of_a_cpu_has_no_gpu_rows) {
   scene.document("comparison", document.dump());
   scene.mark(0, 0, 0, 0, 900);
   scene.op("aten::gelu", 100, 800);
-  scene.samples(metric::host_call, 0, 0, {7'000, 7'100, 7'200});
-  scene.samples(metric::host_call, 0, 1, {14'000, 14'200, 14'400});
+  scene.samples(metric::host_call, 0, 0, std::vector<std::int64_t>(6, 7'000));
+  scene.samples(metric::host_call, 0, 1, std::vector<std::int64_t>(6, 14'000));
   const auto receipt = make_receipt(scene.open());
   const auto& candidate = receipt.cells.at(0).contenders.at(1);
   EXPECT_EQ(candidate.verdict, "slower");
@@ -309,7 +309,7 @@ TEST(receipt, has_a_row_a_quantity_with_its_method_as_csv) {
   const std::string input = R"("1,024 fp32",1024,float32,false,)";
   EXPECT_TRUE(csv.starts_with("input,elements,dtype,backward,contender,quantity,unit,value,p95,"));
   EXPECT_TRUE(has(input + ",read_bytes_ideal,bytes,4096,,,,,ideal,\n")) << csv;
-  EXPECT_TRUE(has(input + "opscope::gelu,device_warm,ns,1000,1005,,,5,cuda-events,\n")) << csv;
+  EXPECT_TRUE(has(input + "opscope::gelu,device_warm,ns,1000,1005,,,6,cuda-events,\n")) << csv;
   EXPECT_TRUE(has(input + "opscope::gelu,graph_replay,,,,,,,,capture refused\n")) << csv;
   EXPECT_TRUE(has(input + "opscope::gelu,dram_warm_read,bytes,4100,")) << csv;
   EXPECT_TRUE(has("huge,1,,false,,skipped,,,,,,,,not enough memory\n")) << csv;
@@ -321,9 +321,55 @@ TEST(receipt, is_a_table_with_its_legend_as_markdown) {
   const auto text = to_markdown(make_receipt(scene.open()));
   EXPECT_TRUE(text.starts_with("| input | contender | host µs | ")) << text;
   EXPECT_NE(text.find("\n| --- | --- | ---: |"), std::string::npos) << text;
-  EXPECT_NE(text.find("\n| 1,024 fp32 | opscope::gelu | "), std::string::npos) << text;
+  EXPECT_NE(text.find("\n| 1,024 fp32, 6 pairs | B: opscope::gelu | "), std::string::npos) << text;
   EXPECT_NE(text.find("| huge | skipped: not enough memory |"), std::string::npos) << text;
   EXPECT_NE(text.find("|\n\nhost: a call by the clock"), std::string::npos) << text;
+}
+
+TEST(receipt, keeps_correctness_and_reasons_as_markdown) {
+  scene scene;
+  tell_swinging_host(scene, json::parse(comparison));
+  const auto text = to_markdown(make_receipt(scene.open()));
+  EXPECT_NE(text.find("\n\nresults: 2 of 2 agree with the reference"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n- B: 1,024 fp32, unstable: 4 of 40 pairs"), std::string::npos) << text;
+}
+
+TEST(receipt, gives_no_verdict_for_fewer_than_six_pairs) {
+  scene scene;
+  auto document = json::parse(comparison);
+  document["device"] = "cpu";
+  scene.document("comparison", document.dump());
+  scene.samples(metric::host_call, 0, 0, {7'000, 7'100, 7'200, 7'100, 7'000});
+  scene.samples(metric::host_call, 0, 1, {14, 15, 14, 15, 14});
+  const auto receipt = make_receipt(scene.open());
+  const auto brief = to_brief(receipt);
+  EXPECT_EQ(receipt.cells.at(0).contenders.at(1).verdict, "too few pairs");
+  EXPECT_NE(brief.find("\n1,024 fp32, 5 pairs\n"), std::string::npos) << brief;
+  EXPECT_NE(brief.find("B: 1,024 fp32, too few pairs: 5 values; a 95% interval of their median "),
+            std::string::npos)
+      << brief;
+  const auto ratio =
+      json::parse(to_json(receipt)).at("cells").at(0).at("contenders").at(1).at("host_ratio");
+  EXPECT_EQ(ratio.at("finding"), "too few pairs");
+  EXPECT_NEAR(ratio.at("ratio").get<double>(), 0.002, 1e-4);
+  EXPECT_TRUE(ratio.at("low").is_null());
+  EXPECT_EQ(ratio.at("no_interval"), "5 values; a 95% interval of their median needs 6");
+}
+
+TEST(receipt, keeps_columns_apart_and_says_the_same_everywhere) {
+  scene scene;
+  auto document = json::parse(comparison);
+  document["device"] = "cpu";
+  scene.document("comparison", document.dump());
+  scene.samples(
+      metric::host_call, 0, 0,
+      {1'000'000'000, 1'900'000'000, 1'100'000'000, 1'400'000'000, 1'200'000'000, 1'600'000'000});
+  scene.samples(metric::host_call, 0, 1,
+                {2'510'000, 393'300, 2'024'000, 2'576'000, 2'208'000, 2'944'000});
+  auto table = to_table(make_receipt(scene.open()));
+  EXPECT_NE(table.find(" 0.00184   0.000207 – 0.00251 "), std::string::npos) << table;
+  EXPECT_NE(table.find("  0.000207 – 0.00251\n"), std::string::npos) << table;
+  EXPECT_EQ(table.find("…"), std::string::npos) << table;
 }
 
 TEST(receipt, needs_a_comparison) {

@@ -35,19 +35,34 @@ TEST(median, is_the_mean_of_the_middle_two) {
   EXPECT_EQ(median({}), std::nullopt);
 }
 
-TEST(ratio_of_pairs, needs_three_pairs) {
-  const std::vector<std::int64_t> two{1, 2};
-  EXPECT_EQ(ratio_of_pairs(two, two), std::nullopt);
-  const std::vector<std::int64_t> three{1, 2, 3};
-  EXPECT_TRUE(ratio_of_pairs(three, three));
-  const std::vector<std::int64_t> zeros{0, 0, 3};
-  EXPECT_EQ(ratio_of_pairs(three, zeros), std::nullopt);
+TEST(ratio_of_pairs, has_an_interval_from_six_pairs_on) {
+  const std::vector<std::int64_t> five{1, 2, 3, 4, 5};
+  const auto few = *ratio_of_pairs(five, five);
+  EXPECT_EQ(few.middle, 1);
+  EXPECT_EQ(few.count, 5U);
+  EXPECT_FALSE(few.within);
+  EXPECT_EQ(judge(few), finding::too_few_pairs);
+  const std::vector<std::int64_t> candidate{10, 30, 20, 60, 50, 40};
+  const std::vector<std::int64_t> baseline{10, 10, 10, 10, 10, 10};
+  EXPECT_EQ(ratio_of_pairs(candidate, baseline)->within, (interval{1, 6}));
+  EXPECT_EQ(ratio_of_pairs(five, std::vector<std::int64_t>(5, 0)), std::nullopt);
+}
+
+TEST(ratio_of_pairs, lies_between_the_order_statistics_of_the_binomial) {
+  std::vector<std::int64_t> candidate(200);
+  for (std::size_t i = 0; i < 200; ++i) candidate[i] = static_cast<std::int64_t>(i + 1);
+  const std::vector<std::int64_t> ones(200, 1);
+  // scipy.stats.binom.ppf(0.025, n, 0.5): 86 of 200, 40 of 100, 6 of 20
+  EXPECT_EQ(ratio_of_pairs(candidate, ones)->within, (interval{86, 115}));
+  const std::span<const std::int64_t> all{candidate};
+  EXPECT_EQ(ratio_of_pairs(all.first(100), ones)->within, (interval{40, 61}));
+  EXPECT_EQ(ratio_of_pairs(all.first(20), ones)->within, (interval{6, 15}));
 }
 
 TEST(ratio_of_pairs, is_exact_for_a_constant_ratio) {
-  const std::vector<std::int64_t> baseline{100, 200, 300, 400};
-  const std::vector<std::int64_t> candidate{150, 300, 450, 600};
-  EXPECT_EQ(ratio_of_pairs(candidate, baseline), (interval{1.5, 1.5, 1.5, 4}));
+  const std::vector<std::int64_t> baseline{100, 200, 300, 400, 500, 600};
+  const std::vector<std::int64_t> candidate{150, 300, 450, 600, 750, 900};
+  EXPECT_EQ(ratio_of_pairs(candidate, baseline), (ratio_estimate{1.5, interval{1.5, 1.5}, 6}));
 }
 
 std::vector<std::int64_t> noisy(double middle, unsigned seed) {
@@ -68,8 +83,8 @@ TEST(judge, shows_a_difference_only_outside_the_interval) {
   const auto base = noisy(10'000, 1);
   EXPECT_EQ(judge(*ratio_of_pairs(noisy(10'500, 2), base)), finding::slower);
   EXPECT_EQ(judge(*ratio_of_pairs(noisy(9'500, 3), base)), finding::faster);
-  EXPECT_EQ(judge({.middle = 1.01, .low = 0.99, .high = 1.03}), finding::no_difference);
-  EXPECT_EQ(judge({.middle = 1, .low = 1, .high = 1}), finding::no_difference);
+  EXPECT_EQ(judge({.middle = 1.01, .within = interval{0.99, 1.03}}), finding::no_difference);
+  EXPECT_EQ(judge({.middle = 1, .within = interval{1, 1}}), finding::no_difference);
 }
 
 /// 200 calls at 10 µs, those that `slow` picks at `slow_time`.
@@ -85,7 +100,7 @@ TEST(judge, calls_pairs_of_two_modes_unstable) {
   const auto candidate = noisy(5'000, 1);
   const auto tenth = swinging(8'000'000, [](std::size_t i) { return i % 10 == 3; });
   const auto ratio = *ratio_of_pairs(candidate, tenth);
-  EXPECT_LT(ratio.high, 1);
+  EXPECT_LT(ratio.within->high, 1);
   EXPECT_EQ(ratio.swung, 20U);
   EXPECT_EQ(judge(ratio), finding::unstable);
   const auto later_half = swinging(8'000'000, [](std::size_t i) { return i >= 120; });
@@ -95,8 +110,8 @@ TEST(judge, calls_pairs_of_two_modes_unstable) {
 TEST(judge, is_not_swayed_by_one_outlier) {
   const auto once = swinging(8'000'000, [](std::size_t i) { return i == 100; });
   EXPECT_EQ(judge(*ratio_of_pairs(noisy(5'000, 1), once)), finding::faster);
-  const std::vector<std::int64_t> few{100, 101, 900};
-  const std::vector<std::int64_t> base{50, 50, 50};
+  const std::vector<std::int64_t> few{100, 101, 102, 101, 100, 900};
+  const std::vector<std::int64_t> base(6, 50);
   EXPECT_EQ(judge(*ratio_of_pairs(few, base)), finding::slower);
 }
 
@@ -112,29 +127,63 @@ TEST(judge, calls_a_drift_unstable_only_where_it_turns_the_finding) {
     return values;
   };
   const auto turning = *ratio_of_pairs(drifting(0.8, 1.4), base);
-  EXPECT_GT(turning.low, 1);
+  EXPECT_GT(turning.within->low, 1);
   EXPECT_LT(turning.turned.value_or(1), 1);
   EXPECT_EQ(judge(turning), finding::unstable);
   EXPECT_EQ(judge(*ratio_of_pairs(drifting(1.2, 1.6), base)), finding::slower);
   EXPECT_EQ(judge(*ratio_of_pairs(drifting(1, 1.6), drifting(1, 1.6))), finding::no_difference);
 }
 
-TEST(ratio_of_pairs, covers_the_true_ratio_about_as_often_as_it_says) {
-  int covered = 0;
-  for (unsigned seed = 0; seed < 40; ++seed) {
-    const auto ratio = *ratio_of_pairs(noisy(10'000, 2 * seed), noisy(10'000, 2 * seed + 1));
-    if (ratio.low <= 1 && 1 <= ratio.high) ++covered;
+/// Two runs of one function: a heavy tail, and two speeds between which it changes by chance.
+std::vector<std::int64_t> run_of_one_function(std::size_t calls, std::mt19937& random) {
+  std::lognormal_distribution<double> tail(0, 1);
+  std::bernoulli_distribution slow(0.3);
+  std::vector<std::int64_t> values(calls);
+  for (auto& value : values) {
+    value = static_cast<std::int64_t>((slow(random) ? 13'000 : 10'000) + 500 * tail(random));
   }
-  EXPECT_GE(covered, 34);
+  return values;
+}
+
+TEST(judge, finds_a_difference_of_a_function_to_itself_at_most_once_in_twenty) {
+  constexpr int runs = 4'000;
+  // twice the standard error of a proportion of 5% above it
+  constexpr double most = 0.05 + 2 * 0.0035;
+  for (const std::size_t pairs :
+       {3U, 4U, 5U, 6U, 7U, 8U, 9U, 10U, 12U, 15U, 20U, 30U, 50U, 100U, 200U}) {
+    std::mt19937 random(static_cast<unsigned>(pairs));
+    int found = 0;
+    for (int run = 0; run < runs; ++run) {
+      const auto candidate = run_of_one_function(pairs, random);
+      const auto what = judge(*ratio_of_pairs(candidate, run_of_one_function(pairs, random)));
+      if (what == finding::faster || what == finding::slower) ++found;
+    }
+    EXPECT_LE(found, runs * most) << pairs << " pairs";
+    EXPECT_EQ(found == 0, pairs < fewest_pairs) << pairs << " pairs: a verdict that never comes";
+  }
+}
+
+TEST(ratio_of_medians, holds_the_true_ratio_at_least_so_often_as_it_says) {
+  std::mt19937 random(5);
+  int missed = 0;
+  for (int run = 0; run < 2'000; ++run) {
+    const auto records = run_of_one_function(20, random);
+    const auto within = *ratio_of_medians(records, run_of_one_function(50, random))->within;
+    if (within.low > 1 || within.high < 1) ++missed;
+  }
+  EXPECT_LE(missed, 100);
 }
 
 TEST(ratio_of_medians, compares_samples_of_different_size) {
-  const std::vector<std::int64_t> records{912, 910, 914};
-  const std::vector<std::int64_t> events{836, 836, 836, 836};
+  const std::vector<std::int64_t> records{912, 910, 914, 911, 913, 912, 912};
+  const std::vector<std::int64_t> events(8, 836);
   const auto ratio = *ratio_of_medians(records, events);
   EXPECT_NEAR(ratio.middle, 1.09, 0.005);
-  EXPECT_GT(ratio.low, 1.08);
-  EXPECT_EQ(ratio.count, 3U);
+  EXPECT_GT(ratio.within->low, 1.08);
+  EXPECT_EQ(ratio.count, 7U);
+  const auto few = *ratio_of_medians(std::span(records).first(fewest_of_a_kind - 1), events);
+  EXPECT_FALSE(few.within);
+  EXPECT_EQ(no_interval(few, fewest_of_a_kind), "6 values; a 95% interval of their median needs 7");
 }
 
 }  // namespace

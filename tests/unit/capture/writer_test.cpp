@@ -44,7 +44,7 @@ TEST(writer, refuses_an_existing_output_unless_forced) {
   const test::temporary_folder folder;
   std::ofstream{folder / "a.opscope"} << "precious";
   const auto message = message_of([&] { writer{folder / "a.opscope", false, "{}"}; });
-  EXPECT_NE(message.find("exists (remove it, or use force)"), std::string::npos) << message;
+  EXPECT_NE(message.find("exists (remove it, or set force to true)"), std::string::npos) << message;
 
   writer forced{folder / "a.opscope", true, "{}"};
   EXPECT_EQ(std::filesystem::file_size(folder / "a.opscope"), 8U) << "replaced before it is whole";

@@ -239,6 +239,16 @@ TEST_F(engine, a_folder_that_is_not_there_is_refused_before_anything_is_called) 
   EXPECT_TRUE(log_.lines.empty());
 }
 
+TEST_F(engine, tells_which_cell_it_times) {
+  std::vector<std::uint32_t> told;
+  plan_.timing = [&](std::uint32_t cell) {
+    EXPECT_TRUE(log_.lines.empty()) << "nothing was called yet";
+    told.push_back(cell);
+  };
+  run();
+  EXPECT_EQ(told, (std::vector<std::uint32_t>{0}));
+}
+
 TEST_F(engine, a_poll_may_end_it_before_a_session_began) {
   plan_.poll = [] { throw std::runtime_error("interrupted"); };
   EXPECT_THROW(run(), std::runtime_error);

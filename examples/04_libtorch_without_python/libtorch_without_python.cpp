@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A libtorch module under the profiler, no Python anywhere:
-//   04_libtorch_without_python [FOLDER]   writes module.opscope and module.json
+//   libtorch_without_python [FOLDER]   writes module.opscope and module.json
 #include <torch/torch.h>
 
 #include <filesystem>

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layer norm kernels in many shapes, for layer_norm_variants.py to time: what it finds stands
+// in the tables of layer_norm_forward.cu and layer_norm_backward.cu.
+#include <string>
+#include <vector>
+
+#include "layer_norm_backward.cuh"
+#include "layer_norm_direct.cuh"
+
+namespace {
+
+using opscope::kernels::detail::row_shape;
+namespace detail = opscope::kernels::detail;
+
+/// Device pointers of one call; rows and parameters are of one type.
+struct buffers {
+  const void* first;     ///< input, or grad_output
+  const void* second;    ///< residual, or grad_sum
+  const void* weight;    ///< hidden
+  const void* bias;      ///< hidden; of a forward call
+  void* output;          ///< output, or grad_input
+  void* sum;             ///< written by a forward call, read by a backward one
+  void* mean;            ///< rows
+  void* rstd;            ///< rows
+  void* partials;        ///< 2 × teams × hidden; of a backward call
+  void* grad_parameter;  ///< 2 × hidden; of a backward call
+  std::int64_t rows;
+  std::int64_t hidden;
+};
+
+template <class Element, class Shape>
+cudaError_t forward(const buffers& call, cudaStream_t stream) {
+  if (call.hidden / detail::vector_width<Element> > Shape::capacity) return cudaErrorInvalidValue;
+  const detail::forward_rows<Element> data{static_cast<const Element*>(call.first),
+                                           static_cast<const Element*>(call.second),
+                                           {call.weight, true},
+                                           {call.bias, true},
+                                           static_cast<Element*>(call.output),
+                                           static_cast<Element*>(call.sum),
+                                           static_cast<float*>(call.mean),
+                                           static_cast<float*>(call.rstd),
+                                           call.rows,
+                                           call.hidden,
+                                           1e-5};
+  detail::device_limits limits{};
+  const cudaError_t status = detail::ask_device(limits);
+  if (status != cudaSuccess) return status;
+  return detail::launch_forward<Element, true, Shape>(data, limits, stream);
+}
+
+template <class Element, class Shape>
+cudaError_t backward(const buffers& call, cudaStream_t stream) {
+  if (call.hidden / detail::vector_width<Element> > Shape::capacity) return cudaErrorInvalidValue;
+  detail::device_limits limits{};
+  cudaError_t status = detail::ask_device(limits);
+  if (status != cudaSuccess) return status;
+  const std::int64_t teams =
+      detail::blocks_for<Shape>(call.rows, limits.processors) * Shape::teams_a_block;
+  auto* const partials = static_cast<float*>(call.partials);
+  const detail::backward_rows<Element> data{static_cast<const Element*>(call.first),
+                                            static_cast<const Element*>(call.second),
+                                            static_cast<const Element*>(call.sum),
+                                            static_cast<const float*>(call.mean),
+                                            static_cast<const float*>(call.rstd),
+                                            {call.weight, true},
+                                            static_cast<Element*>(call.output),
+                                            partials,
+                                            partials + teams * call.hidden,
+                                            call.rows,
+                                            call.hidden};
+  status = detail::launch_held_backward<Element, Shape>(data, limits.processors, stream);
+  if (status != cudaSuccess) return status;
+  auto* const grads = static_cast<Element*>(call.grad_parameter);
+  const detail::gradient_totals<float> totals{
+      {data.weight_partials, grads}, {data.bias_partials, grads + call.hidden}, teams, call.hidden};
+  return detail::launch_add_partials<Element>(totals, Shape::is_overlapping, stream);
+}
+
+struct variant {
+  std::string name;
+  cudaError_t (*run)(const buffers&, cudaStream_t);
+};
+
+template <class Shape>
+std::string name_of() {
+  return std::to_string(Shape::warps) + "," + std::to_string(Shape::vectors) + "," +
+         std::to_string(Shape::stages) + "," + std::to_string(Shape::wanted_blocks) +
+         (Shape::is_streaming ? "s" : "") + (Shape::is_overlapping ? "o" : "") +
+         (Shape::is_hoisting ? "h" : "");
+}
+
+/// Variants of one direction for one type, as {warps, vectors, stages, blocks an SM, options}.
+template <class... Shapes>
+struct table {
+  template <class Element>
+  static std::vector<variant> forwards() {
+    return {variant{name_of<Shapes>(), forward<Element, Shapes>}...};
+  }
+  template <class Element>
+  static std::vector<variant> backwards() {
+    return {variant{name_of<Shapes>(), backward<Element, Shapes>}...};
+  }
+};
+
+using detail::hoisting;
+using detail::overlapping;
+using detail::streaming;
+using forward_fp32 =
+    table<row_shape<16, 2, 1, 0>, row_shape<16, 2, 0, 2>, row_shape<16, 2, 0, 3>,
+          row_shape<16, 2, 0, 2, hoisting>, row_shape<8, 4, 0, 4>, row_shape<8, 4, 0, 5>,
+          row_shape<8, 4, 0, 3, hoisting>, row_shape<16, 2, 0, 3, streaming>,
+          row_shape<16, 2, 0, 3, overlapping>, row_shape<8, 4, 0, 5, overlapping>,
+          row_shape<16, 2, 0, 3, streaming + overlapping>,
+          row_shape<16, 2, 0, 2, streaming + overlapping + hoisting>>;
+using forward_bf16 =
+    table<row_shape<4, 4, 1, 0>, row_shape<4, 4, 0, 8>, row_shape<8, 2, 0, 6>,
+          row_shape<8, 2, 0, 4, hoisting>, row_shape<4, 4, 0, 8, streaming>,
+          row_shape<8, 2, 0, 6, streaming>, row_shape<8, 2, 0, 5, streaming>,
+          row_shape<8, 2, 0, 7, streaming>, row_shape<16, 1, 0, 3, streaming>,
+          row_shape<16, 1, 0, 4, streaming>, row_shape<8, 2, 0, 6, streaming + overlapping>,
+          row_shape<8, 2, 0, 5, streaming + hoisting>,
+          row_shape<16, 1, 0, 3, streaming + overlapping>,
+          row_shape<4, 4, 0, 8, streaming + overlapping>>;
+using backward_fp32 = table<row_shape<16, 2, 2, 2>, row_shape<16, 2, 2, 2, overlapping>,
+                            row_shape<8, 4, 2, 2, overlapping>>;
+using backward_bf16 =
+    table<row_shape<16, 1, 2, 2>, row_shape<16, 1, 2, 2, overlapping>,
+          row_shape<16, 1, 2, 3, overlapping>, row_shape<16, 1, 3, 2, overlapping>,
+          row_shape<16, 1, 4, 2, overlapping>, row_shape<8, 2, 2, 2, overlapping>,
+          row_shape<8, 2, 2, 3, overlapping>, row_shape<8, 2, 2, 4, overlapping>,
+          row_shape<8, 2, 3, 2, overlapping>, row_shape<8, 2, 3, 3, overlapping>,
+          row_shape<8, 2, 4, 2>, row_shape<8, 2, 4, 2, overlapping>,
+          row_shape<4, 4, 2, 3, overlapping>, row_shape<4, 4, 2, 4, overlapping>,
+          row_shape<4, 4, 3, 3, overlapping>>;
+
+/// The variants in their order; built once for each direction and type.
+const std::vector<variant>& variants(bool is_backward, bool bf16) {
+  static const std::vector<variant> all[] = {
+      forward_fp32::forwards<float>(), forward_bf16::forwards<__nv_bfloat16>(),
+      backward_fp32::backwards<float>(), backward_bf16::backwards<__nv_bfloat16>()};
+  return all[2 * static_cast<int>(is_backward) + static_cast<int>(bf16)];
+}
+
+}  // namespace
+
+/// "warps,vectors,stages,blocks an SM" of a variant, with s for streaming, o for overlapping, h
+/// for hoisting;
+/// null after the last.
+extern "C" __attribute__((visibility("default"))) const char* layer_norm_variant_name(int backward,
+                                                                                      int bf16,
+                                                                                      int index) {
+  const auto& all = variants(backward != 0, bf16 != 0);
+  return static_cast<std::size_t>(index) < all.size()
+             ? all[static_cast<std::size_t>(index)].name.c_str()
+             : nullptr;
+}
+
+/// Launches a variant; returns a cudaError_t, cudaErrorInvalidValue where rows do not fit it.
+extern "C" __attribute__((visibility("default"))) int layer_norm_variant_run(int backward, int bf16,
+                                                                             int index,
+                                                                             const buffers* call,
+                                                                             void* stream) {
+  const variant& found = variants(backward != 0, bf16 != 0)[static_cast<std::size_t>(index)];
+  return found.run(*call, static_cast<cudaStream_t>(stream));
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// A team of threads works on one row: what the kernels over rows share. A team is a warp or a whole
+// block, so its barrier is none or the block's.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "elements.cuh"
+#include "map_elements.cuh"
+
+namespace opscope::kernels::detail {
+
+constexpr int warp_threads = 32;
+constexpr int max_team_warps = 32;
+
+// What a kernel may do besides; to be added up.
+constexpr int streaming = 1;    ///< loads and stores leave the caches to others
+constexpr int overlapping = 2;  ///< blocks start while the last ones before them still run
+constexpr int hoisting = 4;     ///< loads the parameters with the row, into more registers
+
+/// How rows held on the chip are spread over threads.
+///
+/// @tparam Warps       warps of a team
+/// @tparam Vectors     16-byte vectors of a row that one thread holds, at most
+/// @tparam Stages      rows of a team in shared memory, in flight or in use; 0: a row goes straight
+///                     to registers, and has a team of its own
+/// @tparam BlocksAnSm  of a grid that walks over the rows; 0: as many blocks as the rows need.
+///                     Without stages: blocks that a multiprocessor must have registers for
+/// @tparam Options     streaming, overlapping, hoisting; of rows with stages, overlapping only: in
+///                     the backward, whose last kernel then starts early
+template <int Warps, int Vectors, int Stages, int BlocksAnSm, int Options = 0>
+struct row_shape {
+  static constexpr int warps = Warps;
+  static constexpr int vectors = Vectors;
+  static constexpr int stages = Stages;
+  static constexpr int blocks_an_sm = Stages > 0 ? BlocksAnSm : 0;
+  static constexpr bool is_streaming = (Options & streaming) != 0;
+  static constexpr bool is_hoisting = (Options & hoisting) != 0;
+  static constexpr bool is_overlapping = (Options & overlapping) != 0;
+  static constexpr int wanted_blocks = BlocksAnSm;
+  static constexpr int min_blocks = BlocksAnSm > 0 ? BlocksAnSm : 1;
+  static constexpr int team_threads = Warps * warp_threads;
+  static constexpr int teams_a_block = Warps == 1 ? 4 : 1;
+  static constexpr int block_threads = team_threads * teams_a_block;
+  static constexpr int capacity = team_threads * Vectors;
+  static constexpr std::size_t stage_bytes = 16UL * Vectors * block_threads;  ///< of one stream
+};
+
+/// The type of statistics and sums.
+template <class Element>
+using value_of = decltype(widen(Element{}));
+
+/// `Width` elements from an address that is a multiple of their size together.
+template <int Width, class Element>
+__device__ __forceinline__ void load(const Element* place, Element (&elements)[Width]) {
+  if constexpr (Width == 1) {
+    elements[0] = *place;
+  } else {
+    static_assert(Width == vector_width<Element>);
+    const vector<Element> whole = *reinterpret_cast<const vector<Element>*>(place);
+#pragma unroll
+    for (int i = 0; i < Width; ++i) elements[i] = whole.lanes[i];
+  }
+}
+
+/// As load; `Streaming` stores are the first to leave the caches.
+template <int Width, bool Streaming = false, class Element>
+__device__ __forceinline__ void store(Element* place, const Element (&elements)[Width]) {
+  if constexpr (Width == 1) {
+    *place = elements[0];
+  } else {
+    constexpr int step = vector_width<Element>;
+#pragma unroll
+    for (int first = 0; first < Width; first += step) {
+      vector<Element> whole;
+#pragma unroll
+      for (int i = 0; i < step; ++i) whole.lanes[i] = elements[first + i];
+      if constexpr (Streaming) {
+        __stcs(reinterpret_cast<uint4*>(place + first), reinterpret_cast<const uint4&>(whole));
+      } else {
+        *reinterpret_cast<vector<Element>*>(place + first) = whole;
+      }
+    }
+  }
+}
+
+/// Sums over each `Lanes` neighbours of a warp; all of them get the same bits.
+template <int Lanes = warp_threads, class Value>
+__device__ __forceinline__ Value warp_sum(Value value) {
+#pragma unroll
+  for (int offset = Lanes / 2; offset > 0; offset /= 2) {
+    value += __shfl_xor_sync(0xFFFFFFFFU, value, offset);
+  }
+  return value;
+}
+
+/// Sums over the team; every thread gets the same bits. `partial` is shared memory for `Count`
+/// values of every warp. All threads have read it when the team's next call, with other memory,
+/// returns: two pieces of memory, used in turn, need no second barrier.
+template <class Value, int Count>
+__device__ __forceinline__ void team_sum(Value (&values)[Count], Value* partial, int warps) {
+#pragma unroll
+  for (int k = 0; k < Count; ++k) values[k] = warp_sum(values[k]);
+  if (warps == 1) return;
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  const int warp = static_cast<int>(threadIdx.x) / warp_threads;
+  if (lane == 0) {
+#pragma unroll
+    for (int k = 0; k < Count; ++k) partial[warp * Count + k] = values[k];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < Count; ++k) {
+    values[k] = warp_sum(lane < warps ? partial[lane * Count + k] : Value{0});
+  }
+}
+
+/// A row, or a part of one, of weights or biases, stored as `Element` or as fp32.
+template <class Element>
+struct parameters {
+  const void* data;
+  bool as_elements;  ///< stored as `Element`, not as fp32
+
+  /// `Width` parameters from index `first` on, a multiple of `Width`; `missing` without data.
+  template <int Width>
+  __device__ __forceinline__ void load(std::int64_t first, value_of<Element> missing,
+                                       value_of<Element> (&values)[Width]) const {
+    if (data == nullptr) {
+#pragma unroll
+      for (int i = 0; i < Width; ++i) values[i] = missing;
+    } else if (as_elements) {
+      load_as<Element>(first, values);
+    } else {
+      load_as<value_of<Element>>(first, values);
+    }
+  }
+
+ private:
+  template <class Stored, int Width>
+  __device__ __forceinline__ void load_as(std::int64_t first,
+                                          value_of<Element> (&values)[Width]) const {
+    constexpr int step = Width < vector_width<Stored> ? Width : vector_width<Stored>;
+#pragma unroll
+    for (int k = 0; k < Width; k += step) {
+      Stored part[step];
+      detail::load<step>(static_cast<const Stored*>(data) + first + k, part);
+#pragma unroll
+      for (int i = 0; i < step; ++i) values[k + i] = widen(part[i]);
+    }
+  }
+};
+
+/// Copies 16 bytes to shared memory past the first-level cache, which is left to the parameters.
+__device__ __forceinline__ void copy_async(void* shared, const void* global) {
+  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(global) : "memory");
+}
+
+/// A team's next rows on their way to shared memory. A thread copies what it will itself read, so
+/// no barrier is needed: only its own copies must have arrived.
+template <class Element, int Streams, class Shape>
+class staged_rows {
+ public:
+  using vector_type = vector<Element>;
+
+  __device__ __forceinline__ staged_rows(void* shared, int vectors)
+      : own_(static_cast<vector_type*>(shared) + threadIdx.x),
+        lane_(static_cast<int>(threadIdx.x) % Shape::team_threads),
+        vectors_(vectors) {}
+
+  /// The index in its row of the thread's vector `r`.
+  __device__ __forceinline__ int place(int r) const { return lane_ + r * Shape::team_threads; }
+  __device__ __forceinline__ bool active(int r) const { return place(r) < vectors_; }
+
+  __device__ __forceinline__ vector_type& at(int stage, int stream, int r) const {
+    return own_[((stage * Streams + stream) * Shape::vectors + r) * Shape::block_threads];
+  }
+
+  /// Starts the copies of one row; of none, for a row beyond the last. A null stream is left out.
+  __device__ __forceinline__ void fetch(const Element* const (&streams)[Streams], std::int64_t row,
+                                        std::int64_t rows, int stage) const {
+    if (row < rows) {
+#pragma unroll
+      for (int k = 0; k < Streams; ++k) {
+        if (streams[k] == nullptr) continue;
+        const auto* const source = reinterpret_cast<const vector_type*>(streams[k]);
+#pragma unroll
+        for (int r = 0; r < Shape::vectors; ++r) {
+          if (active(r)) copy_async(&at(stage, k, r), source + row * vectors_ + place(r));
+        }
+      }
+    }
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  }
+
+  /// Waits until the oldest row that was fetched has arrived.
+  __device__ __forceinline__ void wait() const {
+    asm volatile("cp.async.wait_group %0;" ::"n"(Shape::stages - 1) : "memory");
+  }
+
+ private:
+  vector_type* own_;
+  int lane_;
+  int vectors_;
+};
+
+/// Lets the blocks of the next kernel start, if that one's launch allows it.
+__device__ __forceinline__ void let_next_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/// Waits until the kernels before have finished and all they stored is seen.
+__device__ __forceinline__ void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/// Where a kernel runs. One that is `early` may start before its predecessor has finished: it calls
+/// wait_for_previous before all else.
+struct launch_place {
+  dim3 grid;
+  dim3 block;
+  cudaStream_t stream;
+  bool early;  ///< from compute capability 9.0 on
+};
+
+template <class Data>
+cudaError_t launch_in(const launch_place& place, void (*kernel)(Data), const Data& data) {
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = place.grid;
+  config.blockDim = place.block;
+  config.stream = place.stream;
+  config.attrs = &early;
+  config.numAttrs = place.early ? 1 : 0;
+  const cudaError_t status = cudaLaunchKernelEx(&config, kernel, data);
+  return status == cudaSuccess ? cudaGetLastError() : status;
+}
+
+/// What a launch needs to know of the current device.
+struct device_limits {
+  int processors;
+  int major;         ///< of the compute capability
+  int shared_bytes;  ///< of a block, at most
+};
+
+inline cudaError_t ask_device(device_limits& limits) {
+  int device = 0;
+  cudaError_t status = cudaGetDevice(&device);
+  if (status != cudaSuccess) return status;
+  status = cudaDeviceGetAttribute(&limits.processors, cudaDevAttrMultiProcessorCount, device);
+  if (status != cudaSuccess) return status;
+  status = cudaDeviceGetAttribute(&limits.major, cudaDevAttrComputeCapabilityMajor, device);
+  if (status != cudaSuccess) return status;
+  return cudaDeviceGetAttribute(&limits.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                device);
+}
+
+constexpr std::size_t own_bytes = 2048;  ///< shared memory of the kernels' own, at most
+
+/// Whether the device has the shared memory for `streams` staged streams, and for the kernels' own.
+template <class Shape>
+bool has_room(const device_limits& limits, int streams) {
+  return static_cast<std::size_t>(streams) * Shape::stages * Shape::stage_bytes + own_bytes <=
+         static_cast<std::size_t>(limits.shared_bytes);
+}
+
+/// Blocks for `rows` rows, which the grid walks over.
+template <class Shape>
+std::int64_t blocks_for(std::int64_t rows, int processors) {
+  constexpr std::int64_t largest_grid = 0x7FFFFFFF;
+  const std::int64_t needed = (rows + Shape::teams_a_block - 1) / Shape::teams_a_block;
+  const std::int64_t limit =
+      Shape::blocks_an_sm > 0 ? std::int64_t{Shape::blocks_an_sm} * processors : largest_grid;
+  return needed < limit ? needed : limit;
+}
+
+/// Lets `Kernel` have `bytes` of dynamic shared memory on the current device, and its own.
+template <auto Kernel>
+cudaError_t allow_shared_memory(std::size_t bytes) {
+  constexpr std::size_t always_allowed = (48 << 10) - own_bytes;
+  if (bytes <= always_allowed) return cudaSuccess;
+  static std::atomic<std::uint64_t> allowed{
+      0};  // one bit a device: the call costs as a launch does
+  int device = 0;
+  if (const cudaError_t status = cudaGetDevice(&device); status != cudaSuccess) return status;
+  const std::uint64_t bit = device < 64 ? std::uint64_t{1} << static_cast<unsigned>(device) : 0;
+  if ((allowed.load(std::memory_order_relaxed) & bit) != 0) return cudaSuccess;
+  const cudaError_t status = cudaFuncSetAttribute(
+      Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  if (status == cudaSuccess) allowed.fetch_or(bit, std::memory_order_relaxed);
+  return status;
+}
+
+}  // namespace opscope::kernels::detail
