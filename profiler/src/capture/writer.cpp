@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "capture/format.hpp"
+#include "capture/opening.hpp"
 #include "capture/renaming.hpp"
 #include "capture/row_order.hpp"
 #include "opscope/error.hpp"
@@ -215,8 +216,8 @@ class writer::state {
   /// Opens the partial file and locks it.
   void open_partial() {
     // A link leads to what somebody else chose.
-    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | (force_ ? 0 : O_NOFOLLOW);
-    descriptor_ = ::open(partial_.c_str(), flags, 0644);
+    const int flags = O_RDWR | O_CREAT | (force_ ? 0 : O_NOFOLLOW);
+    descriptor_ = open_file(partial_.c_str(), flags, 0644);
     if (descriptor_ < 0) fail("create", errno);
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
     ::close(descriptor_);
