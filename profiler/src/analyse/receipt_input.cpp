@@ -146,8 +146,14 @@ void read_rows(const capture::capture& source, receipt_input& out) {
   }
   auto counters = source.rows<counter_range>();
   while (const auto* row = counters.next()) {
-    if (row->cell == no_cell || !correlate::is_clean(*row)) continue;
-    out.counters[{row->cell, row->contender, std::string(source.text(row->name))}].push_back(*row);
+    const bool first = (row->flags & counter_range::first_of_pass) != 0;
+    if (row->cell == no_cell || first) continue;
+    const std::tuple who{row->cell, row->contender, std::string(source.text(row->name))};
+    if (!correlate::is_clean(*row)) {
+      out.impossible_counters.insert(who);
+      continue;
+    }
+    out.counters[who].push_back(*row);
     out.counter_methods.try_emplace(static_cast<std::uint32_t>(row->method),
                                     source.text(row->method));
   }

@@ -199,8 +199,7 @@ void chrome_sink::own_op_arguments(const op& row, const correlate::crossing& cro
 void chrome_sink::counter_arguments(const correlate::counted& counters) {
   auto& text = trace_.text();
   const auto whole = [&text](std::string_view key, double value) {
-    constexpr double largest = 9e18;
-    if (!std::isfinite(value) || std::abs(value) > largest) return;
+    if (!correlate::is_possible(value)) return;
     text.raw(",\"").raw(key).raw("\":").integer(std::llround(value));
   };
   const auto& values = counters.values;
