@@ -5,28 +5,26 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <iostream>
 #include <string>
 
+#include "analyse/text_layout.hpp"
 #include "export/export_file.hpp"
 
 namespace opscope::cli {
 namespace {
 
 std::string escaped(std::string_view text) {
-  constexpr unsigned char last_control = 0x1F;
-  constexpr unsigned char del = 0x7F;
   std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte > last_control && byte != del) {
-      out += c;
-    } else if (c == '\n') {
-      out += "\\n";
-    } else {
-      out += fmt::format("\\x{:02x}", byte);
+  while (!text.empty()) {
+    const auto size = analyse::control_size(text);
+    if (size == 0) out += text.front();
+    for (const char c : text.substr(0, size)) {
+      out += c == '\n' ? "\\n" : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     }
+    text.remove_prefix(std::max<std::size_t>(size, 1));
   }
   return out;
 }

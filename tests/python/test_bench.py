@@ -220,3 +220,40 @@ def test_specs_that_mean_nothing_are_refused(spec: str) -> None:
 def test_normal_numbers_of_an_integer_type_are_refused() -> None:
     with pytest.raises(UsageError, match="randint"):
         make_input("randn:4:i64", "cpu")
+
+
+def test_what_contenders_print_does_not_reach_the_receipt(tmp_path: Path) -> None:
+    (tmp_path / "loud.py").write_text(
+        "import ctypes, os\nprint('of the module')\n"
+        "def double(x):\n"
+        "    print('of Python'); os.write(1, b'of the system'); ctypes.CDLL(None).puts(b'of C')\n"
+        "    return x + x\n"
+        "def twice(x):\n    return x + x\n"
+    )
+    done = bench(
+        "loud:double", "--against", "loud:twice", "--input", "randn:8", "--format", "json",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-500:]
+    assert json.loads(done.stdout)["schema"] == "opscope.receipt/1"
+    for words in ("of the module", "of Python", "of the system", "of C"):
+        assert words in done.stderr
+
+
+def test_a_working_directory_that_was_removed_is_named(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = subprocess.run(
+        [
+            "sh",
+            "-c",
+            f'rmdir "$PWD" && exec "$0" -m opscope.bench {GELU} --against {GELU} --input randn:8',
+            sys.executable,
+        ],
+        cwd=gone,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-1].startswith("opscope: error: find the working directory: ")

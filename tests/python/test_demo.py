@@ -127,3 +127,21 @@ def test_replay_prints_one_document_for_programs(
     lines = shown("markdown").splitlines()
     rule = lines.index("| --- | --- |" + " ---: |" * 9)
     assert len(lines[rule + 1 : lines.index("")]) == len(warm)
+
+
+def test_a_full_standard_output_is_said_and_costs_no_file(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "opscope.demo", "--replay"],
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 3
+    assert done.stderr.startswith(
+        "opscope: error: write standard output: No space left on device ("
+    )
+    assert len(done.stderr.splitlines()) == 1
+    assert len(list(tmp_path.iterdir())) == 3

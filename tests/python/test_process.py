@@ -125,3 +125,35 @@ if __name__ == "__main__":
     assert done.returncode == 0, done.stderr
     (first, whole), (expected,) = (line.split() for line in done.stdout.splitlines())
     assert abs(float(first) - float(expected)) < 0.1 and whole == "True"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_what_goes_to_a_closed_stream_never_goes_into_the_capture(
+    tmp_path: Path, closed: str
+) -> None:
+    """A closed stream's number is the next file's; warnings and the program go on writing to it."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import os, opscope, torch
+with opscope.profile("a.opscope") as p:
+    torch.cos(torch.ones(2))
+    os.system("echo of a child; echo of a child >&2")
+    for stream in (1, 2):
+        try: os.write(stream, b"of the program")
+        except OSError: pass
+p.export("a.json")
+"""
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
+    command = f'exec "$0" program.py {closed}'
+    subprocess.run(
+        ["sh", "-c", command, sys.executable],
+        cwd=tmp_path,
+        env=environment,
+        check=True,
+        timeout=300,
+    )
+    capture = opscope.load(tmp_path / "a.opscope")
+    assert capture.verify()["verdict"] == "complete"
+    assert names(capture, "cpu_op").count("aten::cos") == 1

@@ -5,6 +5,7 @@ import cProfile
 import gzip
 import json
 import os
+import shutil
 import threading
 import time
 import warnings
@@ -214,6 +215,76 @@ class TestNeverInTheWay:
                     file.unlink()
                 folder.rmdir()
                 raise KeyError
+
+    @pytest.mark.parametrize("harm", ["name taken", "folder there", "folder removed"])
+    def test_a_capture_that_cannot_be_completed_is_a_warning(
+        self, x: torch.Tensor, tmp_path: Path, harm: str
+    ) -> None:
+        out = tmp_path / "folder" / "a.opscope"
+        out.parent.mkdir()
+        p = opscope.profile(out)
+        with (
+            pytest.warns(RuntimeWarning, match="cannot finish the capture: cannot rename") as seen,
+            p,
+        ):
+            torch.cos(x)
+            if harm == "name taken":
+                out.write_text("mine")
+            elif harm == "folder there":
+                out.mkdir()
+            else:
+                shutil.rmtree(out.parent)
+        assert len(seen) == 1
+        with pytest.raises(opscope.Error, match="profile: cannot finish the capture: ") as caught:
+            p.summary()
+        if harm == "folder removed":
+            assert "what was written was removed" in str(caught.value)
+            return
+        kept = out.with_name("a.opscope.partial")
+        assert f"what was written is kept in '{kept}'" in str(caught.value)
+        assert names(opscope.load(kept), "cpu_op").count("aten::cos") == 1
+
+    def test_a_capture_that_cannot_be_completed_raises_when_strict(
+        self, x: torch.Tensor, tmp_path: Path
+    ) -> None:
+        if not torch.cuda.is_available():
+            pytest.skip("a strict profile needs a GPU")
+        with (
+            pytest.raises(opscope.Error, match="cannot finish the capture"),
+            opscope.profile(tmp_path / "a.opscope", strict=True),
+        ):
+            (tmp_path / "a.opscope").mkdir()
+
+    def test_a_window_that_cannot_be_completed_costs_the_loop_nothing(
+        self, x: torch.Tensor, tmp_path: Path
+    ) -> None:
+        ready: list[Path] = []
+        with (
+            pytest.warns(RuntimeWarning, match="cannot finish the capture"),
+            opscope.profile(
+                tmp_path / "a.opscope",
+                schedule=opscope.schedule(wait=0, warmup=0, active=1, repeat=2),
+                on_trace_ready=lambda p: ready.append(p.path),
+                force=True,
+            ) as p,
+        ):
+            for step in range(2):
+                torch.cos(x)
+                if step == 0:
+                    (tmp_path / "a.opscope").mkdir()
+                p.step()
+        assert ready == [p.path] == [tmp_path / "a.2.opscope"]
+        assert (tmp_path / "a.opscope.partial").is_file()
+
+    def test_where_warnings_are_errors_the_blocks_exception_still_wins(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with pytest.raises(KeyError, match="mine"), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with opscope.profile(tmp_path / "a.opscope"):
+                (tmp_path / "a.opscope").mkdir()
+                raise KeyError("mine")
+        assert "cannot finish the capture" in capsys.readouterr().err
 
     def test_a_profile_inside_a_profile_lets_its_block_run(self, x: torch.Tensor) -> None:
         with opscope.profile() as outer:

@@ -16,7 +16,11 @@ def folder() -> Path:
 def _prepare() -> None:
     package = sys.modules["opscope"]
     # Parts of the package may lie in several folders (opscope.ops), the native modules in `folder`.
-    package.__path__ = [*extend_path(list(package.__path__), "opscope"), str(folder())]
+    try:
+        parts = extend_path(list(package.__path__), "opscope")
+    except FileNotFoundError:  # the working directory, which the search goes through, was removed
+        parts = list(package.__path__)
+    package.__path__ = [*parts, str(folder())]
     injection = folder() / "libopscope-nvtx.so"
     # A value that is there already is another tool's (nsys sets it): that one then sees the ranges.
     if injection.is_file():

@@ -13,6 +13,7 @@ import tempfile
 import warnings
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -37,6 +38,15 @@ def _choice(name: str, value: object, choices: dict[str, int]) -> int:
     if value not in choices:
         raise ValueError(f"profile: {name} must be one of {', '.join(choices)}, got {value!r}")
     return choices[value]
+
+
+def _warn(line: str, stacklevel: int) -> None:
+    """A warning that is none of the block's business, even where warnings are errors."""
+    try:
+        warnings.warn(line, RuntimeWarning, stacklevel=stacklevel + 1)
+    except RuntimeWarning:
+        if sys.stderr is not None:
+            print(f"opscope: warning: {line}", file=sys.stderr)
 
 
 def _remove(folder: str, owner: int) -> None:
@@ -78,7 +88,8 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
         shapes: input shapes and types of every op.
         dram: "ops" reads the DRAM bytes of every outermost op from hardware counters, at about
             40 µs each: a pass for bytes, not for times.
-        strict: raise `Error` where something cannot be recorded, instead of one warning.
+        strict: raise `Error` where something cannot be recorded, or the capture not be completed at
+            the block's end, instead of one warning.
         schedule: which steps are recorded (see `opscope.schedule`); call `step()` after each.
         on_trace_ready: called with this object when a window is finished, or at the block's end
             without a schedule. Not called when the block raised.
@@ -92,7 +103,7 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
 
     Raises:
         TypeError, ValueError: at the call, for wrong arguments.
-        Error: the capture cannot be written; with `strict`, what is missing.
+        Error: at the call, where the capture could not be written; with `strict`, what is missing.
     """
 
     def __init__(
@@ -141,7 +152,7 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
         self._entered = False
         self._open = False
         self._recorded = False
-        self._refused = ""  # why nothing was recorded
+        self._refused = ""  # why there is nothing to read
         self._step_start: int | None = None
         self._action = Action.NONE
         self.step_num = 0
@@ -165,16 +176,16 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
     ) -> None:
         self._entered = False
         if self._schedule is not None and not self._recorded and not self._refused:
-            self._refused = "the schedule came to no step that records (step() after each step)"
+            self._refused = (
+                "nothing was recorded: the schedule came to no step that records (step() after "
+                "each step)"
+            )
         if not self._open:
             return
         if kind is None:
             self._finish_window()
-            return
-        try:
-            self._close()
-        except Error as failure:  # the block's own exception goes on
-            warnings.warn(str(failure), RuntimeWarning, stacklevel=2)
+        else:
+            self._close(quietly=True)  # the block's own exception goes on
 
     def step(self) -> None:
         """Ends a step and begins the next: the steps are ranges `ProfilerStep#N` in the trace.
@@ -200,11 +211,14 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
     @property
     def path(self) -> Path:
         """The capture's file; of a schedule's windows the last one's."""
-        if self._path is None and not self._entered:
-            if os.getpid() != self._owner:
-                self._refused = "the process was forked, and its parent records (profile in each)"
+        if self._path is None:
+            if not self._entered and os.getpid() != self._owner:
+                self._refused = (
+                    "nothing was recorded: the process was forked, and its parent records "
+                    "(profile in each)"
+                )
             if self._refused:
-                raise Error(f"profile: nothing was recorded: {self._refused}")
+                raise Error(f"profile: {self._refused}")
         return super().path
 
     def _planned(self, step: int) -> Action:
@@ -247,7 +261,7 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
         except Error as failure:
             if self._strict:
                 raise
-            self._refused = str(failure)
+            self._refused = f"nothing was recorded: {failure}"
             warnings.warn(f"{failure}; the block runs unprofiled", RuntimeWarning, stacklevel=4)
             return
         self._open = True
@@ -262,27 +276,42 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
             _core.step_range(f"ProfilerStep#{self.step_num}", self._step_start, _core.now())
         self._step_start = None
 
-    def _close(self) -> None:
-        """Ends the session, if it is this profile's."""
+    def _close(self, *, quietly: bool = False) -> bool:
+        """Ends the session, if it is this profile's.
+
+        Args:
+            quietly: a failure is a warning, with `strict` too.
+
+        Returns:
+            Whether there is a new capture.
+        """
         if not self._open:
-            return
+            return False
         self._open = False
         self._step_start = None
         _late_torch.stop()
         if not _core.recording():  # in a forked child, or after the interpreter's end
-            return
-        _core.session_stop()
+            return False
+        self._windows += self._recorded  # a failed one keeps its name, which its partial file has
+        try:
+            _core.session_stop()
+        except Error as failure:
+            self._path = None
+            self._refused = str(failure)
+            if self._strict and not quietly:
+                raise
+            _warn(self._refused, stacklevel=3)
+            return False
         path = Path(_core.session_path())
         if self._recorded:
             self._path = path
-            self._windows += 1
         else:  # a warm-up that no recorded step followed
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink()
+        return self._recorded
 
     def _finish_window(self) -> None:
-        windows = self._windows
-        self._close()
-        if self._windows > windows and self._on_trace_ready is not None:
+        if self._close() and self._on_trace_ready is not None:
             self._on_trace_ready(self)
 
 

@@ -2,11 +2,14 @@
 """`python -m opscope.bench CANDIDATE --against BASELINE --input SPEC…`: anybody's op, measured."""
 
 import argparse
+import ctypes
 import importlib
+import os
 import re
 import runpy
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -152,8 +155,45 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+@contextmanager
+def _prints_aside() -> Iterator[None]:
+    """What contenders print, from C++ too, goes to stderr: stdout is the receipt's alone."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        sys.stdout.flush()
+        ctypes.CDLL(None).fflush(None)  # what C left in its buffers
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def show(text: str) -> None:
+    """Prints a result on stdout.
+
+    Raises:
+        Error: it cannot be written.
+    """
+    try:
+        print(text, flush=True)
+    except OSError as failure:
+        with suppress(OSError):  # nothing is left for the interpreter's end to fail on
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        why = failure.strerror
+        raise Error(
+            f"write standard output: {why} (free some space, or write it to a file elsewhere)"
+        ) from failure
+
+
 def _setup(path: str | None) -> dict[str, Any]:
-    sys.path.insert(0, str(Path.cwd()))
+    try:
+        sys.path.insert(0, str(Path.cwd()))
+    except FileNotFoundError:
+        raise Error(
+            "find the working directory: it was removed (change to a folder that exists)"
+        ) from None
     if path is None:
         return {}
     if not Path(path).is_file():
@@ -173,9 +213,10 @@ def _measure(arguments: argparse.Namespace) -> int:
     from opscope._capture import refuse_existing
     from opscope._comparison import Cell, Contender, Settings, label_of, run
 
-    extra = _setup(arguments.setup)
-    baseline = resolve(arguments.against, extra)
-    candidate = resolve(arguments.candidate, extra)
+    with _prints_aside():
+        extra = _setup(arguments.setup)
+        baseline = resolve(arguments.against, extra)
+        candidate = resolve(arguments.candidate, extra)
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -204,10 +245,11 @@ def _measure(arguments: argparse.Namespace) -> int:
         progress=_tell if sys.stderr.isatty() else None,
     )
     contenders = [Contender(arguments.against, baseline), Contender(arguments.candidate, candidate)]
-    receipt = run(contenders, cells, settings)
-    print(receipt.text(arguments.format, full=arguments.full), flush=True)
+    with _prints_aside():
+        receipt = run(contenders, cells, settings)
     receipt.export(trace, force=arguments.force)
     receipt.save(receipt_file, force=arguments.force)
+    show(receipt.text(arguments.format, full=arguments.full))
     print(f"opscope: wrote {capture}, {trace} and {receipt_file}", file=sys.stderr)
     return 1 if receipt.any_wrong else 0
 
@@ -229,7 +271,11 @@ def report(failure: BaseException, strict: bool, what: str) -> int:
         status = 4 if strict and text.startswith("compare: cannot record") else 3
     else:
         text, status = f"{what}: {one_line(failure)} (call the ops alone to see where)", 3
-    print("opscope: error: " + " ".join(text.split()), file=sys.stderr)
+    line = "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode()
+        for c in " ".join(text.split())
+    )
+    print(f"opscope: error: {line}", file=sys.stderr)
     return status
 
 

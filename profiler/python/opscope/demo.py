@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from opscope._arguments import FORMATS, Parser
 from opscope._errors import Error
-from opscope.bench import report
+from opscope.bench import report, show
 
 if TYPE_CHECKING:
     from opscope._comparison import Cell, Contender
@@ -90,7 +90,10 @@ def measure(folder: Path, force: bool, strict: bool) -> "Receipt":
 
 def _say(text: str, form: str) -> None:
     """Says what follows; a receipt that a program reads stands alone."""
-    print(text, file=sys.stdout if form == "table" else sys.stderr, flush=True)
+    if form == "table":
+        show(text)
+    else:
+        print(text, file=sys.stderr)
 
 
 def _files(folder: Path, stem: str) -> list[Path]:
@@ -114,12 +117,12 @@ def replay(folder: Path, force: bool, form: str | None = "table", full: bool = F
     refuse_existing((capture, trace, document_file), force, "--force")
     receipt = Receipt(_RECORDED)
     document: dict[str, Any] = receipt.to_dict()
-    if form is not None:
-        _say(f"\nRecorded earlier on {document.get('device', 'a GPU')}, not measured now:\n", form)
-        print(receipt.text(form, full=full), flush=True)
     write_bytes(capture, _RECORDED.read_bytes(), force)
     receipt.export(trace, force=force)
     receipt.save(document_file, force=force)
+    if form is not None:
+        _say(f"\nRecorded earlier on {document.get('device', 'a GPU')}, not measured now:\n", form)
+        show(receipt.text(form, full=full))
     return True
 
 
@@ -165,14 +168,14 @@ def _run(arguments: argparse.Namespace) -> int:
     recorded = [] if on_gpu else _files(folder, "gelu-recorded")
     refuse_existing(written + recorded, arguments.force, "--force")
     receipt = measure(folder, arguments.force, arguments.strict)
-    print(receipt.text(arguments.format, full=arguments.full), flush=True)
+    receipt.export(trace, force=arguments.force)
+    receipt.save(document, force=arguments.force)
+    show(receipt.text(arguments.format, full=arguments.full))
     _say(
         "\nopscope::gelu is called as opscope.ops.gelu, from Python"
         + (", opscope::gelu_naive as torch.ops.opscope.gelu_naive.default." if on_gpu else "."),
         arguments.format,
     )
-    receipt.export(trace, force=arguments.force)
-    receipt.save(document, force=arguments.force)
     shown = "table" if arguments.format == "table" else None
     if not on_gpu and replay(folder, arguments.force, shown, arguments.full):
         written += recorded

@@ -23,6 +23,9 @@ struct unreadable : std::exception {};
 constexpr std::string_view opening = "<({[";
 constexpr std::string_view closing = ">)}]";
 
+/// Deeper nesting is no kernel's: each level is read once more, and on the stack.
+constexpr std::size_t deepest = 64;
+
 std::string_view trimmed(std::string_view text) noexcept {
   const auto first = text.find_first_not_of(' ');
   if (first == std::string_view::npos) return {};
@@ -46,13 +49,14 @@ std::size_t behind_operator(std::string_view text, std::size_t at) noexcept {
 }
 
 /// Behind the group whose bracket is at `at`.
-/// @throws unreadable when it does not end.
+/// @throws unreadable when it does not end, or nests too deeply.
 std::size_t behind_group(std::string_view text, std::size_t at) {
   std::string open(1, closing[opening.find(text[at])]);
   for (++at; at < text.size(); ++at) {
     at = std::min(behind_operator(text, at), text.size() - 1);
     if (text[at] == '>' && text[at - 1] == '-') continue;
     if (const auto kind = opening.find(text[at]); kind != std::string_view::npos) {
+      if (open.size() == deepest) throw unreadable();
       open += closing[kind];
     } else if (text[at] == open.back()) {
       open.pop_back();
@@ -208,11 +212,16 @@ void show_the_difference(const std::vector<std::string>& texts, std::size_t widt
 }
 
 void number_the_rest(std::size_t width, std::vector<std::string>& labels) {
+  std::set<std::string> taken(labels.begin(), labels.end());
   for (const auto& [label, members] : alike(labels)) {
-    for (std::size_t n = 0; n < members.size(); ++n) {
-      const auto number = " ~" + std::to_string(n + 1);
-      const auto kept = width == 0 ? display_width(label) : width - std::min(width, number.size());
-      labels[members[n]] = elide_middle(label, kept) + number;
+    std::size_t n = 0;
+    for (const auto i : members) {
+      do {
+        const auto number = " ~" + std::to_string(++n);
+        const auto kept =
+            width == 0 ? display_width(label) : width - std::min(width, number.size());
+        labels[i] = elide_middle(label, kept) + number;
+      } while (!taken.insert(labels[i]).second);
     }
   }
 }

@@ -57,6 +57,9 @@ measured<ratio_estimate> ratio_by(const series& candidate, const series& baselin
     above.push_back(value);
     below.push_back(partner->second);
   }
+  if (!below.empty() && std::ranges::max(below) <= 0) {
+    return {std::nullopt, "", "the baseline's time is below the clock's resolution"};
+  }
   const auto ratio = ratio_of_pairs(above, below);
   if (ratio) return {ratio, std::string(method), ""};
   return {std::nullopt, "", "the capture has no pairs of it"};
@@ -65,9 +68,11 @@ measured<ratio_estimate> ratio_by(const series& candidate, const series& baselin
 measured<traffic> traffic_of(const receipt_input& input, subject who, const char* name) {
   const auto at = input.counters.find({who.first, who.second, name});
   if (at == input.counters.end()) {
-    return {
-        std::nullopt, "",
-        input.no_counters.empty() ? "the capture has no counter ranges of it" : input.no_counters};
+    if (!input.no_counters.empty()) return {std::nullopt, "", input.no_counters};
+    const bool impossible = input.impossible_counters.contains({who.first, who.second, name});
+    return {std::nullopt, "",
+            impossible ? "the counters gave impossible values"
+                       : "the capture has no counter ranges of it"};
   }
   const auto median = correlate::median_of(at->second);
   const auto whole = [](double value) {

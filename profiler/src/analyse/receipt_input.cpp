@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analyse/text_layout.hpp"
 #include "correlate/correlate.hpp"
 #include "opscope/error.hpp"
 
@@ -21,6 +22,14 @@ std::optional<Value> optional_of(const json& object, std::string_view key) {
   return at->get<Value>();
 }
 
+/// A text of the document, which prints as a part of one line.
+std::string text_of(const json& value) { return on_one_line(value.get<std::string>()); }
+
+std::string text_of(const json& object, std::string_view key) {
+  const auto at = object.find(key);
+  return at == object.end() || at->is_null() ? std::string{} : text_of(*at);
+}
+
 /// Errors that are no number (an infinite one has no form in JSON) are absent.
 std::optional<double> number_of(const json& object, std::string_view key) {
   const auto at = object.find(key);
@@ -31,7 +40,7 @@ std::optional<double> number_of(const json& object, std::string_view key) {
 contender_receipt contender_of(const json& document, std::uint32_t index) {
   contender_receipt out;
   out.index = index;
-  out.name = document.at("contenders").at(index).get<std::string>();
+  out.name = text_of(document.at("contenders").at(index));
   const auto baselines = document.find("baselines");
   if (baselines != document.end() && baselines->is_array() && index < baselines->size() &&
       baselines->at(index).is_number_unsigned()) {
@@ -46,15 +55,17 @@ contender_receipt contender_of(const json& document, std::uint32_t index) {
 cell_receipt cell_of(const json& document, const json& cell) {
   cell_receipt out;
   out.cell = cell.at("cell").get<std::uint32_t>();
-  out.label = cell.value("label", "");
-  out.dtype = cell.value("dtype", "");
+  out.label = text_of(cell, "label");
+  out.dtype = text_of(cell, "dtype");
   out.shape = cell.value("shape", std::vector<std::int64_t>{});
   out.elements = cell.value("elements", std::int64_t{0});
   out.read_bytes_ideal = cell.value("read_bytes_ideal", std::int64_t{0});
   out.write_bytes_ideal = cell.value("write_bytes_ideal", std::int64_t{0});
   out.backward = cell.value("backward", false);
-  out.skipped = optional_of<std::string>(cell, "skipped");
-  if (out.skipped) return out;
+  if (const auto skipped = optional_of<std::string>(cell, "skipped")) {
+    out.skipped = on_one_line(*skipped);
+    return out;
+  }
   const auto names = document.at("contenders").size();
   for (std::uint32_t i = 0; i < names; ++i) out.contenders.push_back(contender_of(document, i));
   for (const auto& entry : cell.value("contenders", json::array())) {
@@ -67,18 +78,18 @@ cell_receipt cell_of(const json& document, const json& cell) {
     contender.absolute_tolerance = number_of(entry, "atol");
     contender.relative_tolerance = number_of(entry, "rtol");
     contender.compared = optional_of<std::int64_t>(entry, "compared");
-    contender.correctness = optional_of<std::string>(entry, "why").value_or("");
+    contender.correctness = text_of(entry, "why");
   }
   return out;
 }
 
 void read_document(const json& document, receipt_input& out) {
   auto& frame = out.frame;
-  frame.title = document.value("title", "");
-  frame.device = document.value("device", "cpu");
-  frame.approximate = optional_of<std::string>(document, "approximate").value_or("");
+  frame.title = text_of(document, "title");
+  frame.device = on_one_line(document.value("device", "cpu"));
+  frame.approximate = text_of(document, "approximate");
   frame.on_gpu = frame.device != "cpu";
-  frame.contenders = document.at("contenders").get<std::vector<std::string>>();
+  for (const auto& name : document.at("contenders")) frame.contenders.push_back(text_of(name));
   for (const auto& cell : document.at("cells")) {
     frame.cells.push_back(cell_of(document, cell));
     const auto number = frame.cells.back().cell;
@@ -86,7 +97,7 @@ void read_document(const json& document, receipt_input& out) {
     if (reasons == cell.end() || !reasons->is_array()) continue;
     for (std::uint32_t i = 0; i < reasons->size(); ++i) {
       const auto& why = reasons->at(i);
-      if (why.is_string()) out.no_graph_replay[{number, i}] = why.get<std::string>();
+      if (why.is_string()) out.no_graph_replay[{number, i}] = text_of(why);
     }
   }
   if (frame.on_gpu && document.value("cupti_touched_before_timing", false)) {
@@ -119,6 +130,7 @@ void read_warnings(const capture::capture& source, receipt_input& out) {
     if (warning.is_string()) text = warning.get<std::string>();
     if (warning.is_object()) text = warning.value("text", "");
     if (text.empty()) continue;
+    text = on_one_line(text);
     if (text.find("counter") != std::string::npos) out.no_counters = text;
     out.frame.notes.push_back(std::move(text));
   }
@@ -134,8 +146,14 @@ void read_rows(const capture::capture& source, receipt_input& out) {
   }
   auto counters = source.rows<counter_range>();
   while (const auto* row = counters.next()) {
-    if (row->cell == no_cell || !correlate::is_clean(*row)) continue;
-    out.counters[{row->cell, row->contender, std::string(source.text(row->name))}].push_back(*row);
+    const bool first = (row->flags & counter_range::first_of_pass) != 0;
+    if (row->cell == no_cell || first) continue;
+    const std::tuple who{row->cell, row->contender, std::string(source.text(row->name))};
+    if (!correlate::is_clean(*row)) {
+      out.impossible_counters.insert(who);
+      continue;
+    }
+    out.counters[who].push_back(*row);
     out.counter_methods.try_emplace(static_cast<std::uint32_t>(row->method),
                                     source.text(row->method));
   }

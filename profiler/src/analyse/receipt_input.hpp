@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -25,6 +26,7 @@ struct receipt_input {
   /// Counter ranges by subject and name ("warm", "cold"), those of a pass's first left out.
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::string>, std::vector<counter_range>>
       counters;
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::string>> impossible_counters;
   std::optional<own_cost> own;                           ///< of the collector
   std::map<subject, std::string> no_graph_replay;        ///< why
   std::map<std::uint32_t, std::string> counter_methods;  ///< text of string ids that occur

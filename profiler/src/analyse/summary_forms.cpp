@@ -54,13 +54,6 @@ std::string stage_text(const stage_summary& stage, stage_form form) {
   return text;
 }
 
-/// Names are anybody's: a control character would break the row or reach the terminal.
-std::string on_one_line(std::string text) {
-  std::ranges::replace_if(
-      text, [](char byte) { return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F; }, ' ');
-  return text;
-}
-
 std::string cell_text(const summary_value& value, unit what, stage_form form) {
   return std::visit(overloaded{[](std::monostate) { return std::string("–"); },
                                [&](const stage_summary& stage) { return stage_text(stage, form); },

@@ -34,7 +34,10 @@ std::vector<summary_column> duration_columns() {
 void counted_bytes::add(const correlate::counted* counters) {
   if (counters == nullptr) return;
   const auto& values = counters->values;
-  if (std::isnan(values.dram_read_bytes) || std::isnan(values.dram_write_bytes)) return;
+  if (!correlate::is_possible(values.dram_read_bytes) ||
+      !correlate::is_possible(values.dram_write_bytes)) {
+    return;
+  }
   read += values.dram_read_bytes;
   write += values.dram_write_bytes;
   method = values.method;
@@ -44,7 +47,9 @@ void counted_bytes::add(const correlate::counted* counters) {
 }
 
 std::vector<summary_value> counted_bytes::values(const capture::capture& source) const {
-  if (count == 0) return std::vector<summary_value>(5);
+  if (count == 0 || !correlate::is_possible(read) || !correlate::is_possible(write)) {
+    return std::vector<summary_value>(5);
+  }
   const auto apart = correlate::provenance(fewest_apart, most_apart);
   return {std::int64_t{std::llround(read)}, std::int64_t{std::llround(write)}, number(count),
           std::string(source.text(method)), apart.empty() ? "the calls themselves" : apart};

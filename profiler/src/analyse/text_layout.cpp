@@ -64,6 +64,37 @@ fitted_columns fit(const std::vector<text_column>& columns,
 
 }  // namespace
 
+std::size_t control_size(std::string_view text) noexcept {
+  constexpr std::size_t two = 2;
+  constexpr std::size_t three = 3;
+  if (text.empty()) return 0;
+  const auto byte = [text](std::size_t at) {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U;
+  };
+  const auto within = [](unsigned value, unsigned low, unsigned high) {
+    return value >= low && value <= high;
+  };
+  if (byte(0) < 0x20 || byte(0) == 0x7F) return 1;
+  if (byte(0) == 0xC2 && within(byte(1), 0x80, 0x9F)) return two;  // U+0080 to U+009F
+  if (text.starts_with("\u061C")) return two;
+  if (text.starts_with("\u200E") || text.starts_with("\u200F")) return three;
+  if (text.starts_with("\xE2\x80") && within(byte(2), 0xA8, 0xAE))
+    return three;  // U+2028 to U+202E
+  if (text.starts_with("\xE2\x81") && within(byte(2), 0xA6, 0xA9))
+    return three;  // U+2066 to U+2069
+  return 0;
+}
+
+std::string on_one_line(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const auto size = control_size(text);
+    out += size == 0 ? text.front() : ' ';
+    text.remove_prefix(std::max<std::size_t>(size, 1));
+  }
+  return out;
+}
+
 std::size_t display_width(std::string_view text) noexcept {
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char byte) { return !continues(byte); }));
@@ -164,14 +195,14 @@ std::string render_table(const std::vector<text_column>& columns,
                          const shortener& shorten, std::size_t least) {
   const auto fitted = fit(columns, rows, width, least);
   std::vector<std::string> names;
-  for (const auto& row : rows) names.push_back(row[0]);
+  for (const auto& row : rows) names.push_back(on_one_line(row[0]));
   names = shorten(names, fitted.widths[0]);
   std::string out;
   const auto line = [&](const auto& text_of) {
     std::string text;
     for (std::size_t c = 0; c < fitted.widths.size(); ++c) {
       if (c != 0) text.append(fitted.gap, ' ');
-      const auto cell = elide_middle(text_of(c), fitted.widths[c]);
+      const auto cell = elide_middle(on_one_line(text_of(c)), fitted.widths[c]);
       text +=
           columns[c].right ? pad_left(cell, fitted.widths[c]) : pad_right(cell, fitted.widths[c]);
     }

@@ -10,6 +10,13 @@
 
 namespace opscope::analyse {
 
+/// Bytes of the character that `text` begins with, if a terminal obeys it rather than show it: a
+/// control character, a line break, a change of the writing direction; else 0.
+[[nodiscard]] std::size_t control_size(std::string_view text) noexcept;
+
+/// `text`, which may be anybody's, with blanks for such characters.
+[[nodiscard]] std::string on_one_line(std::string_view text);
+
 /// Columns that a UTF-8 text takes on a terminal: its code points.
 [[nodiscard]] std::size_t display_width(std::string_view text) noexcept;
 

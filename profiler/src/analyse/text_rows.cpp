@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyse/text_rows.hpp"
 
+#include "analyse/text_layout.hpp"
+
 namespace opscope::analyse {
 namespace {
 
@@ -23,7 +25,7 @@ std::string csv_line(const std::vector<std::string>& fields) {
 
 std::string markdown_line(const std::vector<std::string>& fields) {
   std::string out = "|";
-  for (const auto& field : fields) out += ' ' + markdown_field(field) + " |";
+  for (const auto& field : fields) out += ' ' + markdown_field(on_one_line(field)) + " |";
   return out + '\n';
 }
 

@@ -224,7 +224,7 @@ std::string to_table(const verification& report) {
   out += '\n';
   for (const auto& found : report.problems) {
     out += fmt::format("{}: {}{}\n", found.weight == problem::severity::loss ? "loss" : "info",
-                       found.detail,
+                       on_one_line(found.detail),
                        found.first_offset ? fmt::format(" (byte {})", *found.first_offset) : "");
   }
   return out;

@@ -14,6 +14,8 @@
 #include <system_error>
 #include <utility>
 
+#include "capture/opening.hpp"
+
 namespace opscope::capture {
 namespace {
 
@@ -106,7 +108,7 @@ std::optional<segment_index> read_footer(const input& file) {
 }  // namespace
 
 result<input> input::open(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = open_file(path.c_str(), O_RDONLY);
   struct stat status{};
   if (descriptor < 0 || ::fstat(descriptor, &status) != 0) {
     const std::string reason = std::generic_category().message(errno);

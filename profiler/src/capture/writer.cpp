@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "capture/format.hpp"
+#include "capture/opening.hpp"
 #include "capture/renaming.hpp"
 #include "capture/row_order.hpp"
 #include "opscope/error.hpp"
@@ -103,11 +104,11 @@ class writer::state {
     text = text.substr(0, longest_text);
     if (text.empty()) return string_id{0};
     if (const auto found = ids_.find(text); found != ids_.end()) return string_id{found->second};
+    if (pending_texts_.size() >= 2 * longest_text) flush_texts();
     const std::uint32_t id = next_id_++;
     ids_.emplace(text, id);
     put_text(pending_texts_, text);
     ++pending_count_;
-    if (pending_texts_.size() >= 2 * longest_text) flush_texts();
     return string_id{id};
   }
 
@@ -190,6 +191,9 @@ class writer::state {
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
   [[nodiscard]] const std::filesystem::path& aside() const noexcept { return aside_; }
+  [[nodiscard]] std::string partial() const {
+    return names_descriptor() ? partial_.string() : std::string{};
+  }
 
  private:
   [[noreturn]] void fail(std::string_view what, int status) const {
@@ -215,8 +219,8 @@ class writer::state {
   /// Opens the partial file and locks it.
   void open_partial() {
     // A link leads to what somebody else chose.
-    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | (force_ ? 0 : O_NOFOLLOW);
-    descriptor_ = ::open(partial_.c_str(), flags, 0644);
+    const int flags = O_RDWR | O_CREAT | (force_ ? 0 : O_NOFOLLOW);
+    descriptor_ = open_file(partial_.c_str(), flags, 0644);
     if (descriptor_ < 0) fail("create", errno);
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
     ::close(descriptor_);
@@ -323,6 +327,7 @@ void writer::document(std::string_view name, std::string_view json) {
 std::uint64_t writer::bytes_written() const noexcept { return state_->offset(); }
 const std::filesystem::path& writer::path() const noexcept { return state_->path(); }
 const std::filesystem::path& writer::set_aside() const noexcept { return state_->aside(); }
+std::string writer::partial() const { return state_->partial(); }
 
 void writer::close(timestamp session_end, const ledger& ledger) {
   state_->close(session_end, ledger);

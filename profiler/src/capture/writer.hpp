@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "model/ledger.hpp"
@@ -37,6 +38,9 @@ class writer {
 
   /// The new name of the partial file that was found at the start; empty: there was none.
   [[nodiscard]] const std::filesystem::path& set_aside() const noexcept;
+
+  /// The file that holds what was written so far; empty: it was removed, or has its final name.
+  [[nodiscard]] std::string partial() const;
 
   /// Writes the footer (index and ledger), syncs, and renames to the final name. Once.
   /// @throws opscope::error when that fails, or when another file took the name meanwhile and

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collect/output.hpp"
 
+#include <utility>
+
 #include "model/category.hpp"
 #include "opscope/error.hpp"
 
@@ -35,9 +37,9 @@ string_id output::intern_handle(std::uint32_t handle) {
   if (handle == 0) return string_id{0};
   if (handle >= handle_ids_.size()) handle_ids_.resize(handle + 64);
   if (handle_ids_[handle] == 0) {
-    handle_ids_[handle] = static_cast<std::uint32_t>(intern(names_.text(handle))) + 1;
+    handle_ids_[handle] = static_cast<std::uint32_t>(intern(names_.text(handle)));
   }
-  return string_id{handle_ids_[handle] - 1};
+  return string_id{handle_ids_[handle]};
 }
 
 template <record Row>
@@ -70,21 +72,21 @@ void output::flush() {
 }
 
 void output::disk_failed(std::string_view reason) {
-  if (!failure_.empty()) return;
-  failure_ = reason;
-  notes_.warn(failure_ + "; records are dropped and counted until it can");
+  if (std::exchange(failed_, true)) return;
+  notes_.warn(std::string{reason} + "; records are dropped and counted until it can");
 }
 
 void output::close(timestamp end, const ledger& other) {
   flush();
   ledger_.merge(other);
   try {
-    if (failure_.empty()) return writer_.close(end, ledger_);
+    writer_.close(end, ledger_);
   } catch (const error& failed) {
-    failure_ = failed.what();
+    const auto kept = writer_.partial();
+    throw error(std::string{failed.what()} +
+                (kept.empty() ? "; what was written was removed meanwhile"
+                              : "; what was written is kept in '" + kept + "'"));
   }
-  throw error(failure_ + "; what was written before is kept in '" + writer_.path().string() +
-              ".partial'");
 }
 
 template void output::write_rows<python_frame>();

@@ -39,8 +39,9 @@ class output {
   /// Writes all rows gathered so far.
   void flush();
 
-  /// Flushes, and closes the capture with `other` merged into the ledger.
-  /// @throws opscope::error when any write failed since the start; the partial file stays.
+  /// Flushes, and closes the capture with `other` merged into the ledger. What a disk refused before
+  /// is in the ledger too.
+  /// @throws opscope::error when the file cannot be completed; the partial file stays.
   void close(timestamp end, const ledger& other);
 
   /// Removes the file of a session that is refused.
@@ -58,8 +59,8 @@ class output {
   capture::writer writer_;
   const name_table& names_;
   notes& notes_;
-  std::vector<std::uint32_t> handle_ids_;  ///< by handle: id + 1, 0: not interned yet
-  std::string failure_;                    ///< the first disk error
+  std::vector<std::uint32_t> handle_ids_;  ///< by handle; 0: not interned yet
+  bool failed_ = false;                    ///< the disk refused something
   ledger ledger_;
   std::tuple<std::vector<python_frame>, std::vector<op>, std::vector<range>, std::vector<api_call>,
              std::vector<kernel>, std::vector<memory_copy>, std::vector<memory_set>,

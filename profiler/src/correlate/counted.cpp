@@ -2,7 +2,6 @@
 #include "correlate/counted.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -13,7 +12,7 @@ namespace {
 double median_of(std::span<const counter_range> rows, double counter_range::* field) {
   std::vector<double> values;
   for (const auto& row : rows) {
-    if (!std::isnan(row.*field)) values.push_back(row.*field);
+    if (is_possible(row.*field)) values.push_back(row.*field);
   }
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
   std::ranges::sort(values);
@@ -22,9 +21,14 @@ double median_of(std::span<const counter_range> rows, double counter_range::* fi
 
 }  // namespace
 
+bool is_possible(double value) noexcept {
+  constexpr double largest = 9007199254740992;  // 2^53: counts beyond it are not exact
+  return value >= 0 && value <= largest;        // and no NaN
+}
+
 bool is_clean(const counter_range& row) noexcept {
-  return (row.flags & counter_range::first_of_pass) == 0 && !std::isnan(row.dram_read_bytes) &&
-         !std::isnan(row.dram_write_bytes);
+  return (row.flags & counter_range::first_of_pass) == 0 && is_possible(row.dram_read_bytes) &&
+         is_possible(row.dram_write_bytes);
 }
 
 counter_range median_of(std::span<const counter_range> rows) {

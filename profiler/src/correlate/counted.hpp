@@ -17,10 +17,13 @@ struct counted {
   std::uint64_t calls_apart = 0;
 };
 
+/// Whether a counter can have had the value: others (negative, infinite, not a number) are absent.
+[[nodiscard]] bool is_possible(double value) noexcept;
+
 /// Whether the row has DRAM bytes that are a call's alone.
 [[nodiscard]] bool is_clean(const counter_range& row) noexcept;
 
-/// Each value the median of its own (nearest rank, what is no number left out); all else as in the
+/// Each value the median of its own (nearest rank, impossible ones left out); all else as in the
 /// first row.
 /// @param rows at least one.
 [[nodiscard]] counter_range median_of(std::span<const counter_range> rows);

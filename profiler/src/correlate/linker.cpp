@@ -42,6 +42,9 @@ linker::linker(std::function<std::string_view(string_id)> text, std::vector<coun
       counter_uses_(counters_.size()) {
   for (std::size_t i = 0; i < counters_.size(); ++i) {
     const auto& row = counters_[i].values;
+    if (!is_possible(row.dram_read_bytes) || !is_possible(row.dram_write_bytes)) {
+      found_.add(outcome::skipped, "counter_range");
+    }
     if (row.cell != no_cell) continue;  // a comparison's ranges are of no op
     counter_by_ordinal_.emplace(std::pair{row.name, row.ordinal}, i);
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GPU events: a track a stream (tid = stream x 100 + lane), with the ranges projected on it.
-#include <cmath>
 
 #include "export/chrome_sink.hpp"
 #include "export/names.hpp"
@@ -138,8 +137,8 @@ void chrome_sink::traffic_counters(const kernel& row, const counter_range& count
   const auto length = static_cast<double>((row.end - row.start).count());
   auto& until = counted_until_[row.device];
   const bool overlapping = row.start < until;  // one value a device at a time
-  const bool counted =
-      std::isfinite(counters.dram_read_bytes) && std::isfinite(counters.dram_write_bytes);
+  const bool counted = correlate::is_possible(counters.dram_read_bytes) &&
+                       correlate::is_possible(counters.dram_write_bytes);
   if (!options_.counters || length <= 0 || overlapping || !counted) return;
   until = row.end;
   const auto members = [](double read, double write) {

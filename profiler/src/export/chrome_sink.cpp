@@ -203,8 +203,7 @@ void chrome_sink::ideal_bytes(std::uint64_t bytes, bool at_least) {
 void chrome_sink::counter_arguments(const correlate::counted& counters) {
   auto& text = trace_.text();
   const auto whole = [&text](std::string_view key, double value) {
-    constexpr double largest = 9e18;
-    if (!std::isfinite(value) || std::abs(value) > largest) return;
+    if (!correlate::is_possible(value)) return;
     text.raw(",\"").raw(key).raw("\":").integer(std::llround(value));
   };
   const auto& values = counters.values;

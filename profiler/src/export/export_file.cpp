@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "capture/opening.hpp"
 #include "capture/renaming.hpp"
 #include "export/descriptor_buffer.hpp"
 #include "export/gzip_stream.hpp"
@@ -40,8 +41,8 @@ class partial_file {
   partial_file(const std::filesystem::path& out, bool in_place)
       : path_{in_place ? out.string() : out.string() + ".partial-" + std::to_string(getpid())},
         stays_{in_place},
-        descriptor_{::open(path_.c_str(), O_WRONLY | O_CLOEXEC | (in_place ? 0 : O_CREAT | O_TRUNC),
-                           0666)} {
+        descriptor_{capture::open_file(path_.c_str(), O_WRONLY | (in_place ? 0 : O_CREAT | O_TRUNC),
+                                       0666)} {
     if (descriptor_ < 0) refuse(out, std::strerror(errno), "choose a path that can be written");
   }
   partial_file(const partial_file&) = delete;

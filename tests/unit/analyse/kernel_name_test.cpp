@@ -50,6 +50,19 @@ TEST(kernel_name, of_another_form_stays_as_it_is) {
   }
 }
 
+TEST(kernel_name, nested_deeper_than_kernels_are_stays_as_it_is) {
+  const auto nested = [](std::size_t depth) {
+    std::string name;
+    for (std::size_t i = 0; i < depth; ++i) name += "n::a<";
+    return name + std::string(depth, '>');
+  };
+  EXPECT_EQ(short_kernel_name(nested(40)).substr(0, 4), "a<a<");
+  for (const std::size_t depth : {100U, 200'000U}) {
+    EXPECT_EQ(short_kernel_name(nested(depth)), nested(depth));
+    EXPECT_EQ(display_width(kernel_labels({nested(depth)}, 60).front()), 60U);
+  }
+}
+
 TEST(kernel_labels, fit_and_keep_the_functor) {
   for (const std::size_t width : {20U, 26U, 39U, 60U}) {
     const auto labels = kernel_labels({gelu("1"), gelu("2")}, width);
@@ -82,6 +95,17 @@ TEST(kernel_labels, of_different_kernels_always_differ) {
       EXPECT_TRUE(width == 0 || display_width(label) <= width) << label;
     }
   }
+}
+
+TEST(kernel_labels, with_a_number_are_not_another_kernels_name) {
+  const std::vector<std::string> names{"k ~1",  "a::k<1>(int)", "b::k<1>(int)", "k<1> ~1",
+                                       "k\x01", "k\x02",        "k  ~1"};
+  for (const std::size_t width : {0U, 20U}) {
+    const auto labels = kernel_labels(names, width);
+    EXPECT_EQ(std::set(labels.begin(), labels.end()).size(), names.size()) << width;
+  }
+  const auto labels = kernel_labels({"k", "k", "k ~1"}, 0);
+  EXPECT_EQ(labels, (std::vector<std::string>{"k ~2", "k ~3", "k ~1"}));
 }
 
 }  // namespace

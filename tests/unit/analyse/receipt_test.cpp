@@ -94,6 +94,19 @@ TEST(receipt, is_recomputed_from_the_capture) {
   EXPECT_EQ(receipt.at("cells").at(1).at("skipped"), "not enough memory");
 }
 
+TEST(receipt, says_what_is_below_the_clocks_resolution) {
+  scene scene;
+  scene.document("comparison", comparison);
+  for (const std::uint32_t contender : {0U, 1U}) {
+    scene.samples(metric::host_call, 0, contender, {7'000, 7'000, 7'000});
+    scene.samples(metric::device_warm, 0, contender, {0, 0, 0});
+  }
+  const auto candidate = receipt_of(scene).at("cells").at(0).at("contenders").at(1);
+  EXPECT_EQ(candidate.at("verdict"), "not measured");
+  EXPECT_NE(candidate.dump().find("the baseline's time is below the clock's resolution"),
+            std::string::npos);
+}
+
 TEST(receipt, has_stages_that_sum_to_the_call) {
   scene scene;
   tell_comparison(scene);

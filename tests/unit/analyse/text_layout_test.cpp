@@ -61,5 +61,23 @@ TEST(text_layout, keeps_a_table_within_its_width) {
   EXPECT_NE(table.find("1.23 µs"), std::string::npos);
 }
 
+TEST(text_layout, characters_that_a_terminal_obeys_become_blanks) {
+  EXPECT_EQ(on_one_line("a\x1B[31m\n\x7F"
+                        "b"),
+            "a [31m  b");
+  EXPECT_EQ(on_one_line("a\u202Eb\u2066c\u200Fd\u061Ce\u009B"
+                        "f\u2028g"),
+            "a b c d e f g");
+  EXPECT_EQ(on_one_line("k\u00E4rnel \u6838 \u2013 \u20AC \u2070"),
+            "k\u00E4rnel \u6838 \u2013 \u20AC \u2070");
+  EXPECT_EQ(on_one_line("cut \xE2\x80"), "cut \xE2\x80");
+  const auto table = render_table({{"name"}, {"text"}},
+                                  {{"a\nb",
+                                    "c\u202E"
+                                    "d"}},
+                                  80);
+  EXPECT_NE(table.find("\na b   c d\n"), std::string::npos) << table;
+}
+
 }  // namespace
 }  // namespace opscope::analyse

@@ -159,6 +159,25 @@ TEST(writer, keeps_what_was_written_before_the_disk_refused) {
   EXPECT_EQ(read.value().collected().count(outcome::skipped, "cpu_op"), 0U);
 }
 
+TEST(writer, never_takes_the_number_of_a_closed_stream) {
+  const test::temporary_folder folder;
+  const pid_t child = fork();
+  if (child == 0) {
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(stream);
+    writer to{folder / "a.opscope", false, "{}"};
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+      if (::write(stream, "over the header", 15) != -1) _exit(1);
+    }
+    to.close(timestamp{1}, {});
+    const auto read = capture::open(folder / "a.opscope");
+    if (!read.ok() || ::fcntl(STDIN_FILENO, F_GETFD) != -1) _exit(2);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 TEST(writer, discard_leaves_nothing) {
   const test::temporary_folder folder;
   writer to{folder / "a.opscope", false, "{}"};

@@ -191,6 +191,45 @@ TEST(process, a_disk_that_fills_up_is_reported_and_the_partial_file_stays) {
   EXPECT_EQ(read.value().count(record_kind::op), 1U);
 }
 
+TEST(process, a_disk_that_has_room_again_at_the_end_completes_the_capture) {
+  const test::temporary_folder folder;
+  const std::string path = folder / "a.opscope";
+  const int status = in_child([&path] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    runtime_session session;
+    session.options.output = path.c_str();
+    if (!session.start().empty()) _exit(3);
+    emit_op(session, "before");
+    session.runtime.session_flush();
+    rlimit limit{};
+    getrlimit(RLIMIT_FSIZE, &limit);
+    const rlimit full{std::filesystem::file_size(path + ".partial"), limit.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &full);
+    emit_op(session, "meanwhile");
+    session.runtime.session_flush();
+    setrlimit(RLIMIT_FSIZE, &limit);
+    emit_op(session, "after");
+    if (!session.stop().empty()) _exit(4);
+  });
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  const auto read = open(path);
+  ASSERT_TRUE(read.ok());
+  EXPECT_FALSE(read.value().recovered());
+  std::vector<std::string_view> names;
+  for (const auto& row : all<op>(read.value())) names.push_back(read.value().text(row.name));
+  EXPECT_EQ(names, (std::vector<std::string_view>{"before", "after"}));
+  EXPECT_EQ(read.value().collected().count(outcome::dropped, "cpu_op"), 1U);
+}
+
+TEST(process, a_capture_that_was_removed_meanwhile_is_not_said_to_be_kept) {
+  runtime_session session;
+  ASSERT_EQ(session.start(), "");
+  const std::filesystem::path path{session.runtime.session_path()};
+  std::filesystem::remove(path.string() + ".partial");
+  EXPECT_NE(session.stop().find("was removed meanwhile"), std::string::npos);
+}
+
 TEST(process, memory_that_the_machine_refuses_is_named_and_not_taken) {
   const test::temporary_folder folder;
   const std::string path = folder / "a.opscope";

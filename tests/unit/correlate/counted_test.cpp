@@ -89,6 +89,21 @@ TEST(counter_pass, leaves_out_what_is_unclean_and_what_is_of_others) {
   EXPECT_FALSE(links.marks.at(1).counters);
 }
 
+TEST(counter_pass, leaves_out_and_counts_what_no_counter_can_show) {
+  scene scene;
+  scene.mark(cell, contender, 0, 100, 400);
+  const auto op = scene.op("a", 120, 380);
+  scene.launch(1, 200, 250, 300, 900);
+  tell_counters(scene, {4'000, std::numeric_limits<double>::infinity(), 1e300, -1});
+  const auto capture = scene.open();
+  const recorded_links links(capture);
+
+  ASSERT_TRUE(links.op_of(op).counters);
+  EXPECT_EQ(links.op_of(op).counters->values.dram_read_bytes, 4'000);
+  EXPECT_EQ(provenance(*links.op_of(op).counters), "one warm call in a pass of its own");
+  EXPECT_EQ(links.found.count(outcome::skipped, "counter_range"), 3U);
+}
+
 TEST(counter_pass, gives_a_call_of_several_kernels_to_the_op_and_to_no_kernel) {
   scene scene;
   scene.mark(cell, contender, 0, 100, 400);
