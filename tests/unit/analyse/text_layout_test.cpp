@@ -45,8 +45,8 @@ TEST(text_layout, elides_in_the_middle_by_code_points) {
 
 TEST(text_layout, names_the_columns_that_a_table_has_no_room_for) {
   const std::string wide(30, '1');
-  const auto table =
-      render_table({{"op"}, {"calls"}, {"host"}, {"GPU"}}, {{"a", wide, wide, wide}}, 40);
+  const auto table = render_table({{"op"}, {"calls", true}, {"host", true}, {"GPU", true}},
+                                  {{"a", wide, wide, wide}}, 40);
   EXPECT_NE(table.find("2 more columns: host, GPU\n"), std::string::npos) << table;
 }
 
