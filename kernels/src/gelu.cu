@@ -9,10 +9,10 @@ namespace {
 
 using detail::launch_shape;
 
-// Launch shapes of large buffers: kernels/bench/launch_shapes.cu measures the alternatives. Speed of
-// a call as a share of a device-to-device copy's of as many bytes (NVIDIA H200, 8192x4096 elements,
-// fp32 2^28; median of 10 interleaved rounds; columns are vectors a thread x threads a block, and
-// the best of eight shapes of blocks that last on a multiprocessor; * is the choice):
+// Launch shapes of large buffers: kernels/bench/launch_shapes.cu measures the alternatives. Speed
+// of a call as a share of a device-to-device copy's of as many bytes (NVIDIA H200, 8192x4096
+// elements, fp32 2^28; median of 10 interleaved rounds; columns are vectors a thread x threads a
+// block, and the best of eight shapes of blocks that last on a multiprocessor; * is the choice):
 //
 //                  1x128   2x128   4x128   4x64    lasting
 //   fp32 exact     0.758   0.856   0.978   0.995*  0.898

@@ -212,8 +212,8 @@ class writer::state {
                               path_.string()));
     }
     if (force_) return;
-    throw error(
-        fmt::format("cannot create '{0}': '{0}' exists (remove it, or set force to true)", path_.string()));
+    throw error(fmt::format("cannot create '{0}': '{0}' exists (remove it, or set force to true)",
+                            path_.string()));
   }
 
   /// Opens the partial file and locks it.

@@ -39,8 +39,8 @@ class output {
   /// Writes all rows gathered so far.
   void flush();
 
-  /// Flushes, and closes the capture with `other` merged into the ledger. What a disk refused before
-  /// is in the ledger too.
+  /// Flushes, and closes the capture with `other` merged into the ledger. What a disk refused
+  /// before is in the ledger too.
   /// @throws opscope::error when the file cannot be completed; the partial file stays.
   void close(timestamp end, const ledger& other);
 

@@ -56,6 +56,7 @@ def test_a_call_of_the_generator_is_20_products(kernels: dict[str, str]) -> None
     for name, text in wide(kernels).items():
         multipliers = Counter(re.findall(r"IMAD\.WIDE\.U32 .*(-0x2daee0ad|-0x326172a9)", text))
         if re.search(r"ELb1ELi[48]ENS", name):  # with dropout; the loop may be unrolled
-            assert 0 < max(multipliers.values()) <= 20, name
+            copies = 2 if "ELb1EEEE" in name else 1  # a shape that prefetches has a first turn
+            assert 0 < max(multipliers.values()) <= 20 * copies, name
         else:
             assert not multipliers, name

@@ -40,7 +40,7 @@ def test_direct_rows_are_loaded_in_16_bytes_before_the_first_barrier() -> None:
         vectors = shape_of(name)[1]
         streams = 2 if re.search(r"Lb1E", name) else 1
         before = text.split("BAR.SYNC")[0]
-        loads = re.findall(r"LDG\.E\S*NA\S*\.128", before)
+        loads = re.findall(r"LDG\.E\S*(?:NA|EF)\S*\.128|LDG\.E\.EF\.128", before)
         assert len(loads) == vectors * streams, name
         assert not re.search(r"LDG\S*\.U16|\b(LDL|STL)\b", text), name
 
