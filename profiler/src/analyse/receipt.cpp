@@ -212,7 +212,7 @@ void fill_cell(const receipt_input& input, cell_receipt& cell) {
     for (const auto& [ordinal, value] : samples) copies.push_back(static_cast<double>(value));
   }
   if (const auto speed = median(std::move(copies))) {
-    cell.copy_bytes_per_second = {*speed, by_events, ""};
+    cell.copy_bytes_per_second = {speed, by_events, ""};
   } else {
     cell.copy_bytes_per_second.why =
         input.frame.on_gpu ? "the capture has no copy samples" : "there is no GPU";

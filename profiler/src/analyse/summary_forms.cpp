@@ -97,6 +97,7 @@ text_table as_text(const summary& table, stage_form form) {
 /// Names are shortened for the width that they get.
 std::string kernel_table(text_table& plain, std::size_t width) {
   std::vector<std::string> names;
+  names.reserve(plain.rows.size());
   for (const auto& row : plain.rows) names.push_back(row[0]);
   const auto whole = kernel_labels(names, 0);
   for (std::size_t i = 0; i < whole.size(); ++i) plain.rows[i][0] = whole[i];

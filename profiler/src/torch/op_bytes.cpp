@@ -95,8 +95,8 @@ void note_given(const at::Tensor& tensor, bool written, given_memory& given) {
 
 /// Whether `result` is memory that the op was given and did not write.
 bool only_shows(const at::Tensor& result, given_memory& given) {
-  const auto end = given.tensors.begin() + given.count;
-  const auto same = std::find_if(given.tensors.begin(), end, [&result](const given_tensor& one) {
+  const auto* const end = given.tensors.begin() + given.count;
+  const auto* const same = std::find_if(given.tensors.begin(), end, [&result](const given_tensor& one) {
     return one.tensor == result.unsafeGetTensorImpl();
   });
   if (same != end) {

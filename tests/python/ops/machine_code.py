@@ -4,6 +4,7 @@
 import re
 import shutil
 import subprocess
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,6 +21,7 @@ def disassembler() -> str | None:
     return shutil.which("cuobjdump") or shutil.which("cuobjdump", path=bundled)
 
 
+@cache
 def dump(option: str) -> str:
     """What cuobjdump prints of the operators' library; skips without it."""
     program = disassembler()

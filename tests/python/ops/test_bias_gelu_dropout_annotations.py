@@ -2,29 +2,16 @@
 """The fused operators' machine code: 16-byte accesses, nothing spilled, no wasted products."""
 
 import re
-import subprocess
 from collections import Counter
 
+import machine_code
 import pytest
-from machine_code import disassembler
-from opscope.ops import _library
 
 
 @pytest.fixture(scope="module")
 def kernels() -> dict[str, str]:
     """The machine code of every instance of tile_kernel, by its mangled name."""
-    program = disassembler()
-    if program is None:
-        pytest.skip("no cuobjdump")
-    dump = subprocess.run(
-        [program, "-sass", str(_library.locate())], capture_output=True, text=True, check=False
-    ).stdout
-    functions = re.split(r"\n\s*Function : ", dump)[1:]
-    named = {text.splitlines()[0]: text for text in functions}
-    found = {name: text for name, text in named.items() if "tile_kernel" in name}
-    if not found:
-        pytest.skip("the library was built without CUDA")
-    return found
+    return machine_code.kernels("tile_kernel")
 
 
 def wide(kernels: dict[str, str]) -> dict[str, str]:

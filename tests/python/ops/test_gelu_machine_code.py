@@ -4,15 +4,10 @@
 Source that looks vectorised can compile to scalar loads; only the disassembly tells.
 """
 
-import importlib.util
-import os
 import re
-import shutil
-import subprocess
 from functools import cache
-from pathlib import Path
 
-import pytest
+import machine_code
 
 ELEMENTS = {"f": "fp32", "6__half": "fp16", "13__nv_bfloat16": "bf16", "d": "fp64"}
 KERNEL = re.compile(
@@ -20,40 +15,14 @@ KERNEL = re.compile(
 )
 
 
-def disassembler() -> str | None:
-    """cuobjdump from the path, from a toolkit, or from the package of Triton."""
-    places = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "bin"]
-    triton = importlib.util.find_spec("triton")
-    if triton is not None and triton.origin is not None:
-        places.append(Path(triton.origin).parent / "backends/nvidia/bin")
-    return shutil.which("cuobjdump") or next(
-        (str(place / "cuobjdump") for place in places if (place / "cuobjdump").exists()), None
-    )
-
-
-def library() -> Path | None:
-    """The operators' library of the build under test."""
-    path = Path(os.environ.get("OPSCOPE_LIBRARY_DIR", ".")) / "libopscope-ops.so"
-    return path if path.exists() else None
-
-
 @cache
 def kernels() -> dict[str, list[str]]:
     """Instructions of every kernel that maps vectors, by mangled name."""
-    tool, path = disassembler(), library()
-    if tool is None:
-        pytest.skip("needs cuobjdump")
-    if path is None:
-        pytest.skip("needs OPSCOPE_LIBRARY_DIR with libopscope-ops.so")
-    listing = subprocess.run([tool, "-sass", path], capture_output=True, text=True, check=True)
-    found: dict[str, list[str]] = {}
-    for block in listing.stdout.split("Function : ")[1:]:
-        name, _, body = block.partition("\n")
-        if KERNEL.search(name):
-            found[name] = re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", body)
-    if not found:
-        pytest.skip("the library was built without CUDA")
-    return found
+    return {
+        name: re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", text)
+        for name, text in machine_code.kernels("_vectors").items()
+        if KERNEL.search(name)
+    }
 
 
 def count(instructions: list[str], pattern: str) -> int:
