@@ -186,6 +186,7 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
 
 std::vector<std::string> elide_each(const std::vector<std::string>& texts, std::size_t width) {
   std::vector<std::string> out;
+  out.reserve(texts.size());
   for (const auto& text : texts) out.push_back(elide_middle(text, width));
   return out;
 }
@@ -195,6 +196,7 @@ std::string render_table(const std::vector<text_column>& columns,
                          const shortener& shorten, std::size_t least) {
   const auto fitted = fit(columns, rows, width, least);
   std::vector<std::string> names;
+  names.reserve(rows.size());
   for (const auto& row : rows) names.push_back(on_one_line(row[0]));
   names = shorten(names, fitted.widths[0]);
   std::string out;

@@ -6,6 +6,7 @@
 #include <c10/core/Layout.h>
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "torch/arguments.hpp"
@@ -95,19 +96,15 @@ void note_given(const at::Tensor& tensor, bool written, given_memory& given) {
 
 /// Whether `result` is memory that the op was given and did not write.
 bool only_shows(const at::Tensor& result, given_memory& given) {
-  const auto* const end = given.tensors.begin() + given.count;
-  const auto* const same = std::find_if(given.tensors.begin(), end, [&result](const given_tensor& one) {
-    return one.tensor == result.unsafeGetTensorImpl();
-  });
-  if (same != end) {
+  const std::span<given_tensor> all{given.tensors.data(), given.count};
+  const auto same = std::ranges::find(all, result.unsafeGetTensorImpl(), &given_tensor::tensor);
+  if (same != all.end()) {
     const bool written = same->written;
     if (written) same->bytes = 0;  // counted as a result, in the size that it has now
     return !written;
   }
   const void* memory = has_plain_sizes(result) ? memory_of(result) : nullptr;
-  return memory != nullptr && std::any_of(given.tensors.begin(), end, [&](const given_tensor& one) {
-           return one.memory == memory;
-         });
+  return memory != nullptr && std::ranges::find(all, memory, &given_tensor::memory) != all.end();
 }
 
 }  // namespace
