@@ -124,16 +124,16 @@ struct direct_row {
         residual[r] = load_constant<true, Shape::is_streaming>(data.residual + first);
       }
     }
-    if constexpr (!Residual) return;
+    if constexpr (Residual) {
 #pragma unroll
-    for (int r = 0; r < Shape::vectors; ++r) {
-      if (!active(r)) continue;
+      for (int r = 0; r < Shape::vectors; ++r) {
+        if (!active(r)) continue;
 #pragma unroll
-      for (int i = 0; i < width; ++i) {
-        sum[r].lanes[i] =
-            narrow<Element>(widen_lane(sum[r], i) + widen_lane(residual[Residual ? r : 0], i));
+        for (int i = 0; i < width; ++i) {
+          sum[r].lanes[i] = narrow<Element>(widen_lane(sum[r], i) + widen_lane(residual[r], i));
+        }
+        store<width, Shape::is_streaming>(data.sum + start + place(r) * width, sum[r].lanes);
       }
-      store<width, Shape::is_streaming>(data.sum + start + place(r) * width, sum[r].lanes);
     }
   }
 
