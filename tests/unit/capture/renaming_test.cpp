@@ -21,8 +21,11 @@ int refused_links = 0;
 }  // namespace
 
 // These stand before the C library's: a file system that lacks something is one that says so.
-extern "C" int renameat2(int from_folder, const char* from, int to_folder, const char* to,
-                         unsigned flags) noexcept {
+// Under another name here, so that it is no second definition of the C library's declaration.
+extern "C" int faked_renameat2(int from_folder, const char* from, int to_folder, const char* to,
+                               unsigned flags) noexcept __asm__("renameat2");
+extern "C" int faked_renameat2(int from_folder, const char* from, int to_folder, const char* to,
+                               unsigned flags) noexcept {
   if (refused_renames != 0) {
     errno = refused_renames;
     return -1;
