@@ -76,3 +76,12 @@ class Trace:
     def counter_values(self) -> int:
         """C events times their keys."""
         return sum(len(e["args"]) for e in self.events if e["ph"] == "C")
+
+
+def slices(capture: Any, category: str) -> list[str]:
+    """Names of a capture's slices of one category, as `Capture.events` gives them."""
+    return [
+        event["name"]
+        for event in capture.events()
+        if event.get("ph") == "X" and event.get("cat") == category
+    ]

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which launch shape suits which operator: the table behind the choices in gelu.cu.
 //
-// Each case is a row; its columns are launch shapes (vectors a thread x threads a block, and x the
-// blocks that last on a multiprocessor where a third number stands), each with the time of a copy
-// of the same number of bytes divided by its own: 1.000 is the copy's speed.
-// A sample is `calls` launches over `sets` buffer sets in turn, in a CUDA graph, or one by one
-// where a call takes long enough to hide its launch (a copy of a GiB takes twice as long in a
+// Each case is a row; its columns are launch shapes (vectors a thread x threads a block), each
+// with the time of a copy of the same number of bytes divided by its own: 1.000 is the copy's
+// speed. A sample is `calls` launches over `sets` buffer sets in turn, in a CUDA graph, or one by
+// one where a call takes long enough to hide its launch (a copy of a GiB takes twice as long in a
 // graph). The contenders of a case are sampled one after another, round by round; ratios are
 // medians over the rounds. Large cases rotate through more than four times the L2 cache; "hot"
 // cases stay in it.
@@ -147,19 +146,13 @@ call copied(memory space, std::size_t set_bytes) {
   };
 }
 
-constexpr launch_shape shapes[] = {{1, 128},     {2, 128},    {4, 128},    {4, 64},
-                                   {1, 128, 12}, {1, 256, 6}, {1, 128, 8}, {2, 128, 12},
-                                   {2, 128, 10}, {2, 128, 8}, {2, 256, 4}, {4, 128, 6}};
+constexpr launch_shape shapes[] = {{1, 128}, {2, 128}, {2, 256}, {4, 128}, {4, 64}};
 
 void print_shapes() {
   std::printf("%-21s %8s", "", "copy us");
   for (const launch_shape shape : shapes) {
     char name[32];
-    const int length =
-        std::snprintf(name, sizeof name, "%dx%d", shape.vectors_a_thread, shape.block_threads);
-    if (shape.lasting_blocks != 0) {
-      std::snprintf(name + length, sizeof name - length, "x%d", shape.lasting_blocks);
-    }
+    std::snprintf(name, sizeof name, "%dx%d", shape.vectors_a_thread, shape.block_threads);
     std::printf(" %8s", name);
   }
   std::printf("\n");

@@ -12,9 +12,9 @@ using detail::launch_shape;
 // Launch shapes of large buffers: kernels/bench/launch_shapes.cu measures the alternatives. Speed
 // of a call as a share of a device-to-device copy's of as many bytes (NVIDIA H200, 8192x4096
 // elements, fp32 2^28; median of 10 interleaved rounds; columns are vectors a thread x threads a
-// block, and the best of eight shapes of blocks that last on a multiprocessor; * is the choice):
+// block, and the best of eight shapes of a persistent kernel, which is not kept; * is the choice):
 //
-//                  1x128   2x128   4x128   4x64    lasting
+//                  1x128   2x128   4x128   4x64    persistent
 //   fp32 exact     0.758   0.856   0.978   0.995*  0.898
 //   fp32 tanh      0.851   0.953   0.976   1.008*  0.932
 //   fp16 exact     0.869   0.980*  0.922   0.935   0.905

@@ -13,12 +13,10 @@
 
 namespace opscope::kernels::detail {
 
-/// How work is spread: 16-byte vectors that a thread handles at a time, threads of a block, and how
-/// many blocks stay on each multiprocessor and go from tile to tile; 0 gives every tile a block.
+/// How work is spread: 16-byte vectors that a thread handles, and threads of a block.
 struct launch_shape {
   int vectors_a_thread;
   int block_threads;
-  int lasting_blocks = 0;
 };
 
 // Blocks that a multiprocessor must have registers for: 1,536 threads, which is 40 registers each.
@@ -126,39 +124,6 @@ __global__ void __launch_bounds__(BlockThreads, resident_blocks<Element, BlockTh
   }
 }
 
-/// Blocks that last: each loads its next tile before it computes the present one, so that loads are
-/// in flight at every moment of the arithmetic. The tile after `tiles` whole ones has the rest.
-template <class Function, int VectorsAThread, int BlockThreads, int LastingBlocks, class Element,
-          int Inputs>
-__global__ void __launch_bounds__(BlockThreads, LastingBlocks)
-    stream_vectors(const buffers<Element, Inputs> data, const unsigned tiles,
-                   const remainder last) {
-  constexpr int block_vectors = VectorsAThread * BlockThreads;
-  const auto place = [](unsigned tile) {
-    return std::uint64_t{tile} * block_vectors + threadIdx.x;
-  };
-  const auto vectors = [&](unsigned tile) {
-    return tile < tiles ? block_vectors : tile == tiles ? last.vectors : 0;
-  };
-  vector<Element> next[VectorsAThread][Inputs];
-  load_vectors<BlockThreads>(data, place(blockIdx.x), vectors(blockIdx.x), next);
-  for (unsigned tile = blockIdx.x; tile <= tiles; tile += gridDim.x) {
-    vector<Element> in[VectorsAThread][Inputs];
-#pragma unroll
-    for (int r = 0; r < VectorsAThread; ++r) {
-#pragma unroll
-      for (int k = 0; k < Inputs; ++k) in[r][k] = next[r][k];
-    }
-    const unsigned following = tile + gridDim.x;
-    load_vectors<BlockThreads>(data, place(following), vectors(following), next);
-    store_vectors<Function, BlockThreads>(data, place(tile), vectors(tile), in);
-  }
-  const int thread = static_cast<int>(threadIdx.x);
-  if (blockIdx.x == 0 && thread < last.elements) {
-    map_one<Function>(data, data.count - last.elements + thread);
-  }
-}
-
 constexpr int scalars_a_thread = 4;
 constexpr int scalar_threads = 256;
 
@@ -181,11 +146,12 @@ inline unsigned blocks_for(std::int64_t items, std::int64_t per_block) {
   return static_cast<unsigned>((items + per_block - 1) / per_block);
 }
 
-/// Launches on `stream` a block for every tile.
+/// Launches on `stream` in a given shape; every pointer must be 16-byte aligned, `count` positive.
+/// Returns what the launch reported.
 template <class Function, launch_shape Shape, class Element, int Inputs>
-void launch_tiles_once(const buffers<Element, Inputs>& data, std::int64_t vectors,
-                       cudaStream_t stream) {
+cudaError_t launch_vectors(const buffers<Element, Inputs>& data, cudaStream_t stream) {
   constexpr int block_vectors = Shape.vectors_a_thread * Shape.block_threads;
+  const std::int64_t vectors = data.count / vector_width<Element>;
   // One block even for less than a vector: its threads take the odd elements.
   const unsigned grid = blocks_for(std::max<std::int64_t>(vectors, 1), block_vectors);
   const std::int64_t before = static_cast<std::int64_t>(grid - 1) * block_vectors;
@@ -193,40 +159,6 @@ void launch_tiles_once(const buffers<Element, Inputs>& data, std::int64_t vector
                           static_cast<int>(data.count % vector_width<Element>)};
   map_vectors<Function, Shape.vectors_a_thread, Shape.block_threads>
       <<<grid, Shape.block_threads, 0, stream>>>(data, last);
-}
-
-/// Launches on `stream` as many blocks as the current device holds at once, or fewer.
-template <class Function, launch_shape Shape, class Element, int Inputs>
-cudaError_t launch_lasting(const buffers<Element, Inputs>& data, std::int64_t vectors,
-                           cudaStream_t stream) {
-  constexpr int block_vectors = Shape.vectors_a_thread * Shape.block_threads;
-  int device = 0;
-  cudaError_t status = cudaGetDevice(&device);
-  if (status != cudaSuccess) return status;
-  int processors = 0;
-  status = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-  if (status != cudaSuccess) return status;
-  const auto tiles = static_cast<unsigned>(vectors / block_vectors);
-  const auto most = static_cast<unsigned>(processors * Shape.lasting_blocks);
-  const unsigned grid = std::clamp(tiles, 1U, most);
-  const remainder last = {static_cast<int>(vectors % block_vectors),
-                          static_cast<int>(data.count % vector_width<Element>)};
-  stream_vectors<Function, Shape.vectors_a_thread, Shape.block_threads, Shape.lasting_blocks>
-      <<<grid, Shape.block_threads, 0, stream>>>(data, tiles, last);
-  return cudaSuccess;
-}
-
-/// Launches on `stream` in a given shape; every pointer must be 16-byte aligned, `count` positive.
-/// Returns what the launch reported.
-template <class Function, launch_shape Shape, class Element, int Inputs>
-cudaError_t launch_vectors(const buffers<Element, Inputs>& data, cudaStream_t stream) {
-  const std::int64_t vectors = data.count / vector_width<Element>;
-  if constexpr (Shape.lasting_blocks == 0) {
-    launch_tiles_once<Function, Shape>(data, vectors, stream);
-  } else {
-    const cudaError_t status = launch_lasting<Function, Shape>(data, vectors, stream);
-    if (status != cudaSuccess) return status;
-  }
   return cudaGetLastError();
 }
 

@@ -30,7 +30,7 @@ std::shared_ptr<NodeType> make_node(torch::autograd::edge_list&& edges) {
   return node;
 }
 
-/// Forward-mode tangent of `tensor`; undefined where it has none.
+/// Forward-mode tangent of `tensor`; undefined where it has none, or is undefined itself.
 at::Tensor tangent_of(const at::Tensor& tensor);
 
 /// `tensor` without its forward-mode tangent.

@@ -191,10 +191,6 @@ fused_call call_of(const at::Tensor& self, const optional_tensor& bias, const at
           p,    std::string(approximate),    std::string(rng)};
 }
 
-at::Tensor tangent_or_none(const at::Tensor& tensor) {
-  return torch::autograd::isFwGradDefined(tensor) ? tangent_of(tensor) : at::Tensor();
-}
-
 /// The same call of the tensors without their tangents.
 fused_call primal_call(const fused_call& call) {
   fused_call result = call;
@@ -212,7 +208,7 @@ void differentiate(at::Tensor& result, const fused_call& call) {
     torch::autograd::set_history(result, node);
   }
   const at::Tensor direction =
-      join_directions(tangent_or_none(call.self), tangent_or_none(call.bias), call.self);
+      join_directions(tangent_of(call.self), tangent_of(call.bias), call.self);
   if (!direction.defined()) return;
   result._set_fw_grad(fused_gradients(direction, primal_call(call))[0], 0, false);
 }
@@ -247,9 +243,9 @@ at::Tensor bias_gelu_dropout_from_state(c10::DispatchKeySet keys, const at::Tens
 
 void set_backward_tangents(at::Tensor& grad_self, at::Tensor& grad_bias,
                            const at::Tensor& grad_output, const fused_call& call) {
-  const at::Tensor along_grad = tangent_or_none(grad_output);
+  const at::Tensor along_grad = tangent_of(grad_output);
   const at::Tensor direction =
-      join_directions(tangent_or_none(call.self), tangent_or_none(call.bias), call.self);
+      join_directions(tangent_of(call.self), tangent_of(call.bias), call.self);
   if (!along_grad.defined() && !direction.defined()) return;
   const fused_call primal = primal_call(call);
   variable_list tangents(2);

@@ -18,10 +18,6 @@ using torch::autograd::SavedVariable;
 
 at::Tensor given(const optional_tensor& tensor) { return tensor.value_or(at::Tensor()); }
 
-at::Tensor tangent_or_none(const at::Tensor& tensor) {
-  return isFwGradDefined(tensor) ? tangent_of(tensor) : at::Tensor();
-}
-
 at::Tensor primal_or_none(const at::Tensor& tensor) {
   return tensor.defined() ? primal_of(tensor) : tensor;
 }
@@ -59,8 +55,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_norm_forward(
     save(node, SavedVariable(input, false), mean, rstd, weight, bias);
   }
   if (isFwGradDefined(input) || isFwGradDefined(weight) || isFwGradDefined(bias)) {
-    const layer_norm_forward_variables tangents{
-        tangent_or_none(input), tangent_or_none(given(weight)), tangent_or_none(given(bias))};
+    const layer_norm_forward_variables tangents{tangent_of(input), tangent_of(given(weight)),
+                                                tangent_of(given(bias))};
     const auto moved =
         layer_norm_forward_tangents(primal_of(input), primal_of(mean), primal_of(rstd),
                                     primal_or_none(given(weight)), tangents, dims);
@@ -91,12 +87,12 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> add_layer_norm_forwar
     torch::autograd::set_history({out, sum, mean, rstd}, node);
     save(node, SavedVariable(sum, true), mean, rstd, weight, bias);
   }
-  const at::Tensor first = tangent_or_none(input);
-  const at::Tensor second = tangent_or_none(residual);
+  const at::Tensor first = tangent_of(input);
+  const at::Tensor second = tangent_of(residual);
   const at::Tensor one = first.defined() ? first : second;
   const layer_norm_forward_variables tangents{
-      first.defined() && second.defined() ? first + second : one, tangent_or_none(given(weight)),
-      tangent_or_none(given(bias))};
+      first.defined() && second.defined() ? first + second : one, tangent_of(given(weight)),
+      tangent_of(given(bias))};
   if (tangents.sum.defined() || tangents.weight.defined() || tangents.bias.defined()) {
     const auto moved = layer_norm_forward_tangents(primal_of(sum), primal_of(mean), primal_of(rstd),
                                                    primal_or_none(given(weight)), tangents, dims);
@@ -117,7 +113,7 @@ void set_backward_tangents(const layer_norm_backward_variables& arguments, std::
                                          function(arguments.sum),      function(arguments.mean),
                                          function(arguments.rstd),     function(arguments.weight)};
   };
-  const layer_norm_backward_variables tangents = each(tangent_or_none);
+  const layer_norm_backward_variables tangents = each(tangent_of);
   if (!tangents.grad_out.defined() && !tangents.grad_sum.defined() && !tangents.sum.defined() &&
       !tangents.mean.defined() && !tangents.rstd.defined() && !tangents.weight.defined()) {
     return;

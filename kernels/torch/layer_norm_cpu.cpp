@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ATen/EmptyTensor.h>
 #include <torch/library.h>
 
 #include <algorithm>
 #include <opscope/kernels/layer_norm_host.hpp>
 
+#include "arguments.hpp"
 #include "layer_norm_arguments.hpp"
 #include "nvtx_range.hpp"
 #include "parallel_tasks.hpp"
@@ -67,9 +67,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_norm_backward(
   if (size.rows > 0 && size.hidden > 0) {
     constexpr std::int64_t group_rows = kernels::host::layer_norm_group_rows;
     const std::int64_t groups = (size.rows + group_rows - 1) / group_rows;
-    const at::Tensor partials =
-        at::detail::empty_cpu({sums_wanted ? groups : 0, 2, size.hidden},
-                              at::TensorOptions(statistics_type(sum.scalar_type())));
+    const at::Tensor partials = allocate({sums_wanted ? groups : 0, 2, size.hidden},
+                                         at::TensorOptions(statistics_type(sum.scalar_type())));
     void* const sums = sums_wanted ? partials.mutable_data_ptr() : nullptr;
     const std::int64_t grain = std::max<std::int64_t>(1, grain_size / (group_rows * size.hidden));
     for_each_part(groups, grain, [&](std::int64_t first, std::int64_t last) {

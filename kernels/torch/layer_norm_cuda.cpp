@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ATen/cuda/EmptyTensor.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -7,6 +6,7 @@
 
 #include <opscope/kernels/layer_norm_device.hpp>
 
+#include "arguments.hpp"
 #include "layer_norm_arguments.hpp"
 #include "nvtx_range.hpp"
 
@@ -49,7 +49,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_norm_backward(
   std::size_t bytes = 0;
   C10_CUDA_CHECK(kernels::layer_norm_backward_workspace(made.call, bytes));
   const at::Tensor workspace =
-      at::detail::empty_cuda({static_cast<std::int64_t>(bytes)}, sum.options().dtype(at::kByte));
+      allocate({static_cast<std::int64_t>(bytes)}, sum.options().dtype(at::kByte));
   C10_CUDA_CHECK(kernels::layer_norm_backward(made.call, workspace.mutable_data_ptr(),
                                               c10::cuda::getCurrentCUDAStream()));
   return {made.grad_input, made.grad_weight, made.grad_bias};

@@ -13,19 +13,7 @@ from pathlib import Path
 import opscope
 import pytest
 import torch
-
-
-def names(capture: opscope.Capture, category: str) -> list[str]:
-    return [
-        event["name"]
-        for event in capture.events()
-        if event.get("ph") == "X" and event.get("cat") == category
-    ]
-
-
-@pytest.fixture
-def x() -> torch.Tensor:
-    return torch.randn(64, 64)
+from captures import slices
 
 
 def test_records_every_op_of_the_block_and_none_outside(x: torch.Tensor, tmp_path: Path) -> None:
@@ -34,7 +22,7 @@ def test_records_every_op_of_the_block_and_none_outside(x: torch.Tensor, tmp_pat
         for _ in range(3):
             torch.cos(x)
     torch.sin(x)
-    ops = names(p, "cpu_op")
+    ops = slices(p, "cpu_op")
     assert ops.count("aten::cos") == 3
     assert "aten::sin" not in ops
     assert p.path == tmp_path / "a.opscope"
@@ -104,7 +92,7 @@ def test_python_calls_show_the_function_that_called(x: torch.Tensor) -> None:
     for mode in ("off", "entry", "calls"):
         with opscope.profile(python=mode) as p:
             my_layer()
-        seen[mode] = [name for name in names(p, "python_function") if "my_layer" in name]
+        seen[mode] = [name for name in slices(p, "python_function") if "my_layer" in name]
     assert seen["off"] == []
     assert len(seen["entry"]) == 1
     assert len(seen["calls"]) == 1
@@ -198,7 +186,7 @@ class TestNeverInTheWay:
         with pytest.raises(KeyError, match="mine"), opscope.profile(tmp_path / "a.opscope") as p:
             torch.cos(x)
             raise KeyError("mine")
-        assert "aten::cos" in names(p, "cpu_op")
+        assert "aten::cos" in slices(p, "cpu_op")
         assert p.verify()["verdict"] == "complete"
 
     def test_the_blocks_exception_wins_over_a_full_disk_or_a_removed_folder(
@@ -241,7 +229,7 @@ class TestNeverInTheWay:
             return
         kept = out.with_name("a.opscope.partial")
         assert f"what was written is kept in '{kept}'" in str(caught.value)
-        assert names(opscope.load(kept), "cpu_op").count("aten::cos") == 1
+        assert slices(opscope.load(kept), "cpu_op").count("aten::cos") == 1
 
     def test_a_capture_that_cannot_be_completed_raises_when_strict(
         self, x: torch.Tensor, tmp_path: Path
@@ -290,7 +278,7 @@ class TestNeverInTheWay:
             with pytest.warns(RuntimeWarning, match="unprofiled"), opscope.profile() as inner:
                 torch.cos(x)
             torch.sin(x)
-        assert {"aten::cos", "aten::sin"} <= set(names(outer, "cpu_op"))
+        assert {"aten::cos", "aten::sin"} <= set(slices(outer, "cpu_op"))
         with pytest.raises(opscope.Error, match="nothing was recorded"):
             inner.summary()
 
@@ -314,7 +302,7 @@ class TestNeverInTheWay:
                 torch.cos(x)
                 ready.wait()
             try:
-                recorded.append("aten::cos" in names(p, "cpu_op"))
+                recorded.append("aten::cos" in slices(p, "cpu_op"))
             except opscope.Error:
                 recorded.append(False)
 
@@ -360,7 +348,7 @@ class TestNeverInTheWay:
         for _ in range(5):
             with opscope.profile() as p:
                 torch.cos(x)
-            counts.append(names(p, "cpu_op").count("aten::cos"))
+            counts.append(slices(p, "cpu_op").count("aten::cos"))
         assert counts == [1] * 5
 
 
@@ -390,4 +378,4 @@ def test_a_program_may_use_cprofile_inside_the_block(tmp_path: Path) -> None:
         sorted([2, 1])
         own.disable()
     assert own.getstats(), "the program's profiler saw its calls"
-    assert names(p, "python_function")
+    assert slices(p, "python_function")

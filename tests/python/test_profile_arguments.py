@@ -7,19 +7,7 @@ from pathlib import Path
 import opscope
 import pytest
 import torch
-
-
-def names(capture: opscope.Capture, category: str) -> list[str]:
-    return [
-        event["name"]
-        for event in capture.events()
-        if event.get("ph") == "X" and event.get("cat") == category
-    ]
-
-
-@pytest.fixture
-def x() -> torch.Tensor:
-    return torch.randn(64, 64)
+from captures import slices
 
 
 class TestArguments:
@@ -51,7 +39,7 @@ class TestArguments:
         assert out.read_text() == "mine"
         with opscope.profile(out, force=True) as p:
             torch.cos(x)
-        assert "aten::cos" in names(p, "cpu_op")
+        assert "aten::cos" in slices(p, "cpu_op")
 
     def test_a_folder_that_is_not_there_is_refused_at_the_call(self, tmp_path: Path) -> None:
         with pytest.raises(opscope.Error, match="no folder"):
@@ -82,4 +70,4 @@ class TestArguments:
     def test_counters_without_a_gpu_warn_and_the_rest_is_recorded(self, x: torch.Tensor) -> None:
         with opscope.profile(dram="ops") as p:
             torch.cos(x)
-        assert "aten::cos" in names(p, "cpu_op")
+        assert "aten::cos" in slices(p, "cpu_op")

@@ -8,19 +8,7 @@ import opscope
 import pytest
 import torch
 import torch.profiler
-
-
-def names(capture: opscope.Capture, category: str) -> list[str]:
-    return [
-        event["name"]
-        for event in capture.events()
-        if event.get("ph") == "X" and event.get("cat") == category
-    ]
-
-
-@pytest.fixture
-def x() -> torch.Tensor:
-    return torch.randn(64, 64)
+from captures import slices
 
 
 class TestSteps:
@@ -28,8 +16,8 @@ class TestSteps:
         windows: list[tuple[int, Path, list[str], int]] = []
 
         def ready(p: opscope.profile) -> None:
-            steps = [n for n in names(p, "user_annotation") if n.startswith("ProfilerStep#")]
-            windows.append((p.step_num, p.path, steps, names(p, "cpu_op").count("aten::cos")))
+            steps = [n for n in slices(p, "user_annotation") if n.startswith("ProfilerStep#")]
+            windows.append((p.step_num, p.path, steps, slices(p, "cpu_op").count("aten::cos")))
 
         with opscope.profile(
             tmp_path / "run.opscope",
@@ -52,7 +40,7 @@ class TestSteps:
         with opscope.profile(
             tmp_path / "a.opscope",
             schedule=opscope.schedule(wait=0, warmup=0, active=100),
-            on_trace_ready=lambda p: seen.append(names(p, "cpu_op").count("aten::cos")),
+            on_trace_ready=lambda p: seen.append(slices(p, "cpu_op").count("aten::cos")),
         ) as p:
             for _ in range(3):
                 torch.cos(x)
@@ -72,7 +60,7 @@ class TestSteps:
             for _ in range(3):
                 torch.cos(x)
                 p.step()
-        steps = [n for n in names(p, "user_annotation") if n.startswith("ProfilerStep#")]
+        steps = [n for n in slices(p, "user_annotation") if n.startswith("ProfilerStep#")]
         assert steps == ["ProfilerStep#0", "ProfilerStep#1", "ProfilerStep#2"]
 
     def test_on_trace_ready_without_a_schedule_is_called_at_the_end(self, x: torch.Tensor) -> None:
@@ -115,7 +103,7 @@ class TestSteps:
                     failed += 1
         assert failed == 2
         for name in ("a.opscope", "a.2.opscope"):
-            assert names(opscope.load(tmp_path / name), "cpu_op").count("aten::cos") == 2
+            assert slices(opscope.load(tmp_path / name), "cpu_op").count("aten::cos") == 2
 
 
 class TestOrderOfUse:
@@ -139,7 +127,7 @@ class TestOrderOfUse:
             with pytest.raises(opscope.Error, match="cannot enter"), p:
                 pytest.fail("the block must not run")
             torch.cos(x)
-        assert "aten::cos" in names(p, "cpu_op")
+        assert "aten::cos" in slices(p, "cpu_op")
 
     def test_a_profile_that_is_entered_again_begins_one_more_window(
         self, x: torch.Tensor, tmp_path: Path
@@ -155,9 +143,9 @@ class TestOrderOfUse:
                 p.step()
                 torch.cos(x)
             assert p.path.name == expected
-            steps = names(p, "user_annotation")
+            steps = slices(p, "user_annotation")
             assert steps == []  # the block's end cut it
-            assert names(p, "cpu_op").count("aten::cos") == 1
+            assert slices(p, "cpu_op").count("aten::cos") == 1
 
     def test_what_was_not_recorded_says_why(self, x: torch.Tensor) -> None:
         waiting = opscope.schedule(wait=9, warmup=0, active=1)

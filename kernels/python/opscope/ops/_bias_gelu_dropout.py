@@ -67,6 +67,12 @@ def bias_gelu_dropout(
     return out  # type: ignore[no-any-return]
 
 
+def check_probability(p: float) -> None:
+    """Refuse what is no probability of dropping an element, NaN included, by a ValueError."""
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
 class BiasGELUDropout(torch.nn.Module):
     """:func:`bias_gelu_dropout` with a learnt bias: what follows a ``Linear(..., bias=False)``.
 
@@ -98,8 +104,7 @@ class BiasGELUDropout(torch.nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        if not 0 <= p <= 1:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        check_probability(p)
         self.features = features
         self.p = p
         self.approximate = approximate

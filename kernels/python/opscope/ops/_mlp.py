@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import torch
-from opscope.ops._bias_gelu_dropout import bias_gelu_dropout
+from opscope.ops._bias_gelu_dropout import bias_gelu_dropout, check_probability
 from torch import Tensor
 
 
@@ -40,8 +40,7 @@ class MLP(torch.nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        if not 0 <= p <= 1:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        check_probability(p)
         self.p = p
         self.approximate = approximate
         self.up = torch.nn.Linear(features, hidden, bias, device, dtype)
