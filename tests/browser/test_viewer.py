@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import http.client
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
 pytest.importorskip("playwright")
 pytest.importorskip("viztracer")
 

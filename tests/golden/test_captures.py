@@ -10,13 +10,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 from captures import NAMES, RECORDED, Trace, capture_file, strict
 from opscope._receipt import Receipt
 

@@ -13,8 +13,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 from captures import SYNTHETIC, capture_file, strict
 
 ERROR = re.compile(r"opscope: error: [^:\n]+: .+ \(.+\)\n")

@@ -5,17 +5,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from captures import NAMES, Trace, capture_file, nanoseconds
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("hta.trace_analysis")
-
-from captures import NAMES, Trace, capture_file, nanoseconds  # noqa: E402
 
 # The calls that HTA knows; driver launches and graphs are none of them.
 HTA_LAUNCHES = {"cudaLaunchKernel", "cudaLaunchKernelExC", "cudaMemcpyAsync", "cudaMemsetAsync"}

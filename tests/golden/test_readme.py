@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
 from captures import DEMO
 from opscope._receipt import Receipt
 

@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 from captures import DEMO, Trace, strict
 from opscope import demo
 
