@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // One branch-free loop for each element type and form, which the compiler vectorises once for each
-// instruction set named in OPSCOPE_CLONES; the dynamic loader picks the clone. All loops come out
-// in whole vectors, so a class of vectors with a file for each instruction set has nothing to add
-// but an order of instructions.
+// instruction set named in OPSCOPE_CLONES; the dynamic loader picks the clone. The exact form's loops
+// written with at::vec::Vectorized<float> gave the same bits in 0.98 (fp32) and 1.14 (bf16) of the
+// time (Zen 3 with AVX2, one thread, 2^24 elements, interleaved, median of 15), so that class, with
+// a file for each instruction set, has nothing to add.
 //
-// Time as a multiple of at::gelu_out's (2^24 elements, one thread, g++ 12, AVX-512 Xeon,
-// interleaved, median of 9; that machine was busy): fp32 exact 1.16, tanh 0.43; bf16 exact 1.26,
-// tanh 0.25. In cache the exact form's 55 instructions for a vector of fp32 take 1.7 times the
-// builtin's time. Splitting the loop into passes, prefetching and streaming stores gained nothing
-// at 2^24.
+// Time as a multiple of at::gelu_out's (the same machine, through the operators, two runs each,
+// median of 21): fp32 exact 0.99 and 1.19 with one thread, 0.92 and 1.10 with two; tanh 0.33 to
+// 0.39; bf16 exact 0.31 to 0.46, tanh 0.22 to 0.25. On an AVX-512 Xeon, one thread, before the
+// compiler's scheduling was on: fp32 exact 1.16, tanh 0.43; bf16 exact 1.26, tanh 0.25. The exact
+// form's 55 instructions for a vector of fp32 are what 2 ulp in the tail take; the builtin keeps
+// none of its digits there. Splitting the loop into passes, Estrin's scheme, a quotient without a
+// division, prefetching and streaming stores gained nothing.
 #include <opscope/kernels/gelu_host.hpp>
 
 #include "gelu_math.hpp"

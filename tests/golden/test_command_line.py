@@ -172,11 +172,16 @@ def test_a_capture_that_lost_records_is_read_with_one_warning(
     opscope: Program, root: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "lossy.opscope"
+    # Each thread that records holds a part of the memory, and this is too little for all of them.
     program = (
-        "import sys, opscope\n"
+        "import sys, threading, opscope\n"
+        "together = threading.Barrier(33)\n"
+        "def work():\n"
+        "    with opscope.range('r'): pass\n"
+        "    together.wait()\n"
         "with opscope.profile(sys.argv[1], memory=1 << 17):\n"
-        "    for _ in range(100_000):\n"
-        "        with opscope.range('r'): pass\n"
+        "    for _ in range(32): threading.Thread(target=work).start()\n"
+        "    together.wait()\n"
     )
     subprocess.run([sys.executable, "-c", program, str(path)], check=True, cwd=root)
     done = opscope("summary", str(path), "--by", "range")

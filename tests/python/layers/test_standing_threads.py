@@ -18,12 +18,15 @@ def test_a_thread_that_only_calls_builtins_has_its_stack(run: Run, mode: str, th
         for _ in range({threads}): threading.Thread(target=worker, daemon=True).start()
         for _ in range(2):
             start(python={mode})
-            for _ in range(2 * {threads}): turn.release(); done.acquire()
+            for _ in range(3 * {threads}): turn.release(); done.acquire()
             stop()
     """)
     workers = {frame["thread"]: frame for frame in events.of("frame", "worker")}
     ranges = events.of("range", "in")
-    assert len(ranges) == 2 * threads  # of the second session
+    assert len(ranges) == 3 * threads  # of the second session
+    if not MONITORING:  # the profile hook first sees a thread at a C function that is a builtin
+        first = {each["thread"]: each for each in reversed(ranges)}
+        ranges = [each for each in ranges if each is not first[each["thread"]]]
     for each in ranges:
         around = workers[each["thread"]]
         assert around["flags"] & OPEN_AT_START and around["flags"] & OPEN_AT_END

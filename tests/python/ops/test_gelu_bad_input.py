@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is refused, before anything is written: the builtin's exception type and its reason."""
 
-import json
 import re
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 from opscope import ops
-from opscope.ops import _library
 
 BUILTIN = SimpleNamespace(
     gelu=torch.nn.functional.gelu,
@@ -196,17 +194,3 @@ def test_a_refused_tensor_is_unchanged(device: torch.device, case: str) -> None:
     with pytest.raises(RuntimeError, match="single memory"):
         ops.gelu(overlapping[:5], out=overlapping[1:])
     assert overlapping.tolist() == [1.0] * 6
-
-
-def built_with_cuda() -> bool:
-    record = _library.locate().with_name("opscope-ops.json")
-    return bool(json.loads(record.read_text())["cuda"])
-
-
-@pytest.mark.skipif(built_with_cuda(), reason="of a build without CUDA")
-@pytest.mark.parametrize("name", ["gelu", "gelu_", "gelu_backward", "gelu_naive"])
-def test_a_cuda_call_of_a_build_without_cuda_names_that(name: str) -> None:
-    operator = getattr(torch.ops.opscope, name).default
-    tensors = [torch.ones(3)] * (2 if name == "gelu_backward" else 1)
-    with pytest.raises(NotImplementedError, match=f"opscope::{name}.*OPSCOPE_WITH_CUDA=ON"):
-        operator._op_dk(torch._C.DispatchKey.CUDA, *tensors)
