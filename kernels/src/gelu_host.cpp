@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One branch-free loop for each element type and form, which the compiler vectorises once for each
-// instruction set named in OPSCOPE_CLONES; the dynamic loader picks the clone. The exact form's loops
-// written with at::vec::Vectorized<float> gave the same bits in 0.98 (fp32) and 1.14 (bf16) of the
-// time (Zen 3 with AVX2, one thread, 2^24 elements, interleaved, median of 15), so that class, with
-// a file for each instruction set, has nothing to add.
+// instruction set named in OPSCOPE_CLONES; the dynamic loader picks the clone. The exact form's
+// loops written with at::vec::Vectorized<float> gave the same bits in 0.98 (fp32) and 1.14 (bf16)
+// of the time (Zen 3 with AVX2, one thread, 2^24 elements, interleaved, median of 15), so that
+// class, with a file for each instruction set, has nothing to add.
 //
 // Time as a multiple of at::gelu_out's (the same machine, through the operators, two runs each,
 // median of 21): fp32 exact 0.99 and 1.19 with one thread, 0.92 and 1.10 with two; tanh 0.33 to
