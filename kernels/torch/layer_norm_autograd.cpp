@@ -26,7 +26,8 @@ void set_tangent(const at::Tensor& result, const at::Tensor& tangent) {
   if (tangent.defined()) result._set_fw_grad(tangent, 0, false);
 }
 
-/// Saves what the backward pass needs, after set_history: `sum` and the statistics are results.
+/// Saves what the backward pass needs, at the end: `sum` and the statistics are results, which are
+/// saved with their place in the graph and their tangents.
 void save(const std::shared_ptr<layer_norm_node>& node, SavedVariable sum, const at::Tensor& mean,
           const at::Tensor& rstd, const optional_tensor& weight, const optional_tensor& bias) {
   node->sum = std::move(sum);
@@ -50,10 +51,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_norm_forward(
     return layer_norm_forward_handle().redispatch(keys & c10::after_autograd_keyset, input,
                                                   normalized_shape, weight, bias, eps);
   }();
-  if (node) {
-    torch::autograd::set_history({out, mean, rstd}, node);
-    save(node, SavedVariable(input, false), mean, rstd, weight, bias);
-  }
+  if (node) torch::autograd::set_history({out, mean, rstd}, node);
   if (isFwGradDefined(input) || isFwGradDefined(weight) || isFwGradDefined(bias)) {
     const layer_norm_forward_variables tangents{tangent_of(input), tangent_of(given(weight)),
                                                 tangent_of(given(bias))};
@@ -64,6 +62,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_norm_forward(
     set_tangent(mean, moved[1]);
     set_tangent(rstd, moved[2]);
   }
+  if (node) save(node, SavedVariable(input, false), mean, rstd, weight, bias);
   return {out, mean, rstd};
 }
 
@@ -83,10 +82,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> add_layer_norm_forwar
     return add_layer_norm_forward_handle().redispatch(
         keys & c10::after_autograd_keyset, input, residual, normalized_shape, weight, bias, eps);
   }();
-  if (node) {
-    torch::autograd::set_history({out, sum, mean, rstd}, node);
-    save(node, SavedVariable(sum, true), mean, rstd, weight, bias);
-  }
+  if (node) torch::autograd::set_history({out, sum, mean, rstd}, node);
   const at::Tensor first = tangent_of(input);
   const at::Tensor second = tangent_of(residual);
   const at::Tensor one = first.defined() ? first : second;
@@ -101,6 +97,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> add_layer_norm_forwar
     set_tangent(mean, moved[1]);
     set_tangent(rstd, moved[2]);
   }
+  if (node) save(node, SavedVariable(sum, true), mean, rstd, weight, bias);
   return {out, sum, mean, rstd};
 }
 

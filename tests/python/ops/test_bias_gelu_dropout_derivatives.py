@@ -36,7 +36,7 @@ def test_from_state(
         return dropout.from_state(x, bias, state, p, approximate=approximate)
 
     assert gradcheck(operator, leaves, check_forward_ad=True, check_batched_grad=True)
-    assert gradgradcheck(operator, leaves, check_batched_grad=True)
+    assert gradgradcheck(operator, leaves, check_batched_grad=True, check_fwd_over_rev=True)
 
 
 def test_from_state_without_a_bias(
@@ -46,7 +46,7 @@ def test_from_state_without_a_bias(
         return dropout.from_state(x, None, state, P, approximate=approximate)
 
     assert gradcheck(operator, leaves[:1], check_forward_ad=True)
-    assert gradgradcheck(operator, leaves[:1])
+    assert gradgradcheck(operator, leaves[:1], check_fwd_over_rev=True)
 
 
 def test_from_state_of_other_shapes(state: torch.Tensor, device: torch.device) -> None:
@@ -67,7 +67,7 @@ def test_backward(
         return dropout.backward(grad, x, bias, state, P, approximate=approximate)
 
     assert gradcheck(operator, (grad, *leaves), check_forward_ad=True)
-    assert gradgradcheck(operator, (grad, *leaves))
+    assert gradgradcheck(operator, (grad, *leaves), check_fwd_over_rev=True)
 
 
 def test_the_drawing_operator_has_the_derivatives_of_the_mask_it_drew(
@@ -78,7 +78,7 @@ def test_the_drawing_operator_has_the_derivatives_of_the_mask_it_drew(
         return ops.bias_gelu_dropout(x, bias, P, approximate=approximate)
 
     assert gradcheck(draw, leaves, check_forward_ad=True)
-    assert gradgradcheck(draw, leaves)
+    assert gradgradcheck(draw, leaves, check_fwd_over_rev=True)
 
 
 def test_one_of_the_two_may_want_no_gradient(

@@ -44,7 +44,7 @@ def test_layer_norm(leaves: list[Tensor]) -> None:
 
     inputs = (leaves[0], leaves[2], leaves[3])
     assert gradcheck(function, inputs, check_forward_ad=True, check_batched_grad=True)
-    assert gradgradcheck(function, inputs, check_batched_grad=True)
+    assert gradgradcheck(function, inputs, check_batched_grad=True, check_fwd_over_rev=True)
 
 
 def test_add_layer_norm(leaves: list[Tensor]) -> None:
@@ -52,7 +52,7 @@ def test_add_layer_norm(leaves: list[Tensor]) -> None:
         return ops.add_layer_norm(*leaves[:2], [5], *leaves[2:])
 
     assert gradcheck(function, leaves, check_forward_ad=True, check_batched_grad=True)
-    assert gradgradcheck(function, leaves)
+    assert gradgradcheck(function, leaves, check_fwd_over_rev=True)
 
 
 def test_statistics_are_differentiable(leaves: list[Tensor]) -> None:
@@ -60,15 +60,17 @@ def test_statistics_are_differentiable(leaves: list[Tensor]) -> None:
         return add_forward(*leaves[:2], [5], *leaves[2:], 1e-3)  # type: ignore[no-any-return]
 
     assert gradcheck(function, leaves, check_forward_ad=True)
-    assert gradgradcheck(function, leaves)
+    assert gradgradcheck(function, leaves, check_fwd_over_rev=True)
 
 
 def test_without_parameters_and_over_several_dimensions(device: torch.device) -> None:
     x, w = values(device, 2, 3, 2), values(device, 3, 2)
     assert gradcheck(lambda x: ops.layer_norm(x, [3, 2]), (x,), check_forward_ad=True)
-    assert gradgradcheck(lambda x: ops.layer_norm(x, [3, 2]), (x,))
+    assert gradgradcheck(lambda x: ops.layer_norm(x, [3, 2]), (x,), check_fwd_over_rev=True)
     assert gradcheck(lambda x, w: ops.layer_norm(x, [3, 2], w), (x, w), check_forward_ad=True)
-    assert gradgradcheck(lambda x, w: ops.layer_norm(x[0], [3, 2], w), (x, w))
+    assert gradgradcheck(
+        lambda x, w: ops.layer_norm(x[0], [3, 2], w), (x, w), check_fwd_over_rev=True
+    )
 
 
 def test_the_backward_operator(device: torch.device) -> None:
@@ -81,7 +83,7 @@ def test_the_backward_operator(device: torch.device) -> None:
         return backward(d, u, x, 1, mean, rstd, w, w, [True] * 3)  # type: ignore[no-any-return]
 
     assert gradcheck(function, (d, u, x, mean, rstd, w), check_forward_ad=True)
-    assert gradgradcheck(function, (d, u, x, mean, rstd, w))
+    assert gradgradcheck(function, (d, u, x, mean, rstd, w), check_fwd_over_rev=True)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
