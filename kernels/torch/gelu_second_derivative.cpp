@@ -3,26 +3,34 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/clamp.h>
+#include <ATen/ops/cosh.h>
 #include <ATen/ops/exp.h>
-#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/tanh.h>
 
 namespace opscope::ops {
 
-// Beyond |x| = 40 it is 0 in every type, and the clamp keeps inf·0 away.
 at::Tensor gelu_second_derivative(const at::Tensor& self, std::string_view approximate) {
   const bool narrow = self.scalar_type() == at::kHalf || self.scalar_type() == at::kBFloat16;
-  const at::Tensor x = at::clamp(narrow ? self.to(at::kFloat) : self, -40, 40);
-  const at::Tensor square = x * x;
-  if (approximate == "none") return (2 - square) * at::exp(square * -0.5) * 0.39894228040143268;
-  // With σ the logistic function of z = 2u and w = dz/dx:
-  // gelu'' = σ(1 − σ)·(2w + x·((1 − 2σ)·w² + dw/dx)).
-  constexpr double linear = 2 * 0.79788456080286536;
+  const at::Tensor wide = narrow ? self.to(at::kFloat) : self;
+  // Beyond these limits it is 0 in the type; within them nothing overflows, so no inf meets a 0.
+  const bool twice = self.scalar_type() == at::kDouble;
+  if (approximate == "none") {
+    const at::Tensor x = at::clamp(wide, -40, 40);
+    const at::Tensor square = x * x;
+    return (2 - square) * at::exp(square * -0.5) * 0.39894228040143268;
+  }
+  // With σ the logistic function of 2u, t = tanh u and w = du/dx:
+  // gelu'' = σ(1 − σ)·(4w + x·(2·d²u/dx² − 4t·w²)),  σ(1 − σ) = 1/(4·cosh² u).
+  // In σ itself both 1 − 2σ = −t and the derivative of σ(1 − σ) would be lost near 0.
+  constexpr double linear = 0.79788456080286536;
   constexpr double cubic = linear * 0.044715;
-  const at::Tensor z = x * (square * cubic + linear);
+  const double limit = twice ? 26 : 12.5;
+  const at::Tensor x = at::clamp(wide, -limit, limit);
+  const at::Tensor square = x * x;
+  const at::Tensor u = x * (square * cubic + linear);
   const at::Tensor w = square * (3 * cubic) + linear;
-  const at::Tensor upper = at::sigmoid(z);
-  const at::Tensor lower = at::sigmoid(-z);
-  return upper * lower * (w * 2 + x * ((lower - upper) * w * w + x * (6 * cubic)));
+  return at::cosh(u).pow(-2) * (w + x * (x * (3 * cubic) - at::tanh(u) * w * w));
 }
 
 }  // namespace opscope::ops

@@ -70,6 +70,26 @@ def doubles_its_input(x: torch.Tensor) -> torch.Tensor:
     return gelu(x / 2)
 
 
+def shrinks_its_input(x: torch.Tensor) -> torch.Tensor:
+    y = gelu(x)
+    x.resize_(1)
+    return y
+
+
+def cuts_its_input(x: torch.Tensor) -> torch.Tensor:
+    y = gelu(x)
+    x.data = x.data[:1]
+    return y
+
+
+@pytest.mark.parametrize("candidate", [shrinks_its_input, cuts_its_input])
+def test_a_candidate_that_gives_its_input_another_shape_is_wrong(candidate: Any) -> None:
+    receipt = compare(candidate, inputs=torch.randn(8, 64))
+    assert contender(receipt, 0)["correct"] is True
+    assert contender(receipt, 1)["verdict"] == "wrong"
+    assert "it changes its input" in str(receipt)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_candidate_that_changes_its_input_is_wrong_and_the_users_tensor_stays(
     dtype: torch.dtype,

@@ -9,6 +9,8 @@ from typing import Any
 
 import opscope
 import pytest
+import torch
+from torch._dynamo.testing import CompileCounter
 
 
 def annotations(p: opscope.Capture) -> list[dict[str, Any]]:
@@ -238,3 +240,20 @@ def test_wrong_arguments_are_refused_at_the_call(
 def test_annotate_decorates_functions_only() -> None:
     with pytest.raises(TypeError, match="functions"):
         opscope.annotate("a")(3)  # type: ignore[type-var]
+
+
+def test_a_compiled_function_stays_one_graph() -> None:
+    @opscope.annotate("inner")
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        return x.sin()
+
+    def outer(x: torch.Tensor) -> torch.Tensor:
+        with opscope.range("outer", payload=3):
+            return inner(x) + 1
+
+    x = torch.ones(3)
+    counter = CompileCounter()
+    torch._dynamo.reset()
+    compiled = torch.compile(outer, backend=counter, fullgraph=True)
+    assert torch.equal(compiled(x), outer(x))
+    assert counter.frame_count == 1

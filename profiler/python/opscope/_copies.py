@@ -17,18 +17,23 @@ class Copies:
 
     def __init__(self, arguments: tuple[Any, ...], gradients: bool) -> None:
         self._storages: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._layouts: list[tuple[torch.Tensor, torch.Tensor]] = []
         copies = tuple(self._copy(each) for each in arguments)
         if gradients:
-            copies = tuple(_with_gradient(each) for each in copies)
+            copies = tuple(self._with_gradient(each) for each in copies)
         self.arguments = copies
 
     def restore(self) -> bool:
         """Makes the copies what the originals are.
 
         Returns:
-            whether any byte of them was another.
+            whether any byte of them was another, or any lay in memory otherwise.
         """
         changed = False
+        for copy, view in self._layouts:
+            if not _same_layout(copy, view):
+                copy.data = view
+                changed = True
         for original, copy in self._storages.values():
             for at in range(0, original.numel(), _SLICE):
                 left, right = original[at : at + _SLICE], copy[at : at + _SLICE]
@@ -52,14 +57,27 @@ class Copies:
         _, copy = self._storages[storage.data_ptr()]
         made = torch.empty(0, dtype=value.dtype, device=value.device)
         made.set_(copy.untyped_storage(), value.storage_offset(), value.shape, value.stride())
-        return made.requires_grad_(value.requires_grad)
+        return self._noted(made).requires_grad_(value.requires_grad)
+
+    def _with_gradient(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor) and value.is_floating_point():
+            return self._noted(value.detach()).requires_grad_()
+        return value
+
+    def _noted(self, made: torch.Tensor) -> torch.Tensor:
+        """The same, and another view of its storage by which a changed layout shows."""
+        self._layouts.append((made, made.detach()))
+        return made
+
+
+def _same_layout(left: torch.Tensor, right: torch.Tensor) -> bool:
+    return (
+        left.dtype == right.dtype
+        and left.shape == right.shape
+        and left.stride() == right.stride()
+        and left.data_ptr() == right.data_ptr()
+    )
 
 
 def _bytes_of(storage: torch.UntypedStorage, device: torch.device) -> torch.Tensor:
     return torch.empty(0, dtype=torch.uint8, device=device).set_(storage)
-
-
-def _with_gradient(value: Any) -> Any:
-    if isinstance(value, torch.Tensor) and value.is_floating_point():
-        return value.detach().requires_grad_()
-    return value

@@ -262,7 +262,7 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
             if self._strict:
                 raise
             self._refused = f"nothing was recorded: {failure}"
-            warnings.warn(f"{failure}; the block runs unprofiled", RuntimeWarning, stacklevel=4)
+            _warn(f"{failure}; the block runs unprofiled", stacklevel=4)
             return
         self._open = True
         self._recorded = False

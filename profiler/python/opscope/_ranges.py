@@ -66,6 +66,13 @@ def _task() -> Any:
     return None if asyncio is None or loop is None else asyncio.current_task(loop)
 
 
+def _compiled() -> bool:
+    """Whether torch.compile reads this code instead of running it: it folds the answer, and none
+    of the range is left in the graph."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_compiling()
+
+
 def _text(key: str, value: object) -> None:
     if not isinstance(value, str):
         raise TypeError(f"{key} must be a str, not {type(value).__name__}")
@@ -82,7 +89,8 @@ class range:  # noqa: N801, as torch.cuda.nvtx.range
 
     A thread's ranges nest: the one that was entered last ends first. Tasks of asyncio take turns on
     a thread, so a range that a task enters is one of the process, which may cross others; other
-    schedulers of coroutines are not seen, there `annotate` the coroutine function. A range that
+    schedulers of coroutines are not seen, there `annotate` the coroutine function. torch.compile
+    leaves a range out of what it compiles, as it does those of torch.profiler. A range that
     exits out of turn, or on another thread, warns once and counts as clamped in the ledger: NVTX
     can end a thread's innermost one only.
 
@@ -115,6 +123,8 @@ class range:  # noqa: N801, as torch.cuda.nvtx.range
         self._started: dict[Any, list[int]] = {}  # by task, as one object may serve several
 
     def __enter__(self) -> "range":
+        if _compiled():
+            return self
         task = _task()
         if task is None:
             self._push()
@@ -128,6 +138,8 @@ class range:  # noqa: N801, as torch.cuda.nvtx.range
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if _compiled():
+            return
         if self._started:
             task = _task()
             handles = self._started.get(task)
@@ -210,6 +222,8 @@ class annotate(range):  # noqa: N801, a decorator
 
         @functools.wraps(function)
         def annotated(*args: Any, **kwargs: Any) -> Any:
+            if _compiled():
+                return function(*args, **kwargs)
             self._push()  # no task gives up the thread inside
             try:
                 return function(*args, **kwargs)

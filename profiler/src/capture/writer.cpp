@@ -84,9 +84,7 @@ class writer::state {
     }
   }
 
-  ~state() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
+  ~state() { close_file(); }
   state(const state&) = delete;
   state& operator=(const state&) = delete;
 
@@ -179,13 +177,13 @@ class writer::state {
     const int status = force_ ? rename_over(partial_.c_str(), path_.c_str())
                               : rename_new(partial_.c_str(), path_.c_str());
     if (status != 0) fail("rename the partial file to", status);
-    ::close(std::exchange(descriptor_, -1));
+    close_file();
   }
 
   void discard() noexcept {
     if (descriptor_ < 0) return;
     ::unlink(partial_.c_str());
-    ::close(std::exchange(descriptor_, -1));
+    close_file();
   }
 
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
@@ -196,6 +194,40 @@ class writer::state {
   }
 
  private:
+  /// Which file it is, whatever its name.
+  struct identity {
+    dev_t device;
+    ino_t inode;
+    bool operator==(const identity&) const = default;
+  };
+
+  static std::optional<identity> file_of(const std::filesystem::path& path) noexcept {
+    struct stat status{};
+    if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+    return identity{status.st_dev, status.st_ino};
+  }
+
+  static std::optional<identity> file_of(int descriptor) noexcept {
+    struct stat status{};
+    if (::fstat(descriptor, &status) != 0) return std::nullopt;
+    return identity{status.st_dev, status.st_ino};
+  }
+
+  /// A program that closes every descriptor, as daemons do, closes this one, too. Its number may be
+  /// another file's by now.
+  void refuse_foreign_file() {
+    if (file_of(descriptor_) == file_) return;
+    descriptor_ = -1;
+    throw error(fmt::format(
+        "cannot write '{}': the program closed the file (close only what it opened itself)",
+        path_.string()));
+  }
+
+  void close_file() noexcept {
+    if (file_of(descriptor_) == file_) ::close(descriptor_);
+    descriptor_ = -1;
+  }
+
   [[noreturn]] void fail(std::string_view what, int status) const {
     throw error(fmt::format("cannot {} '{}': {} ({})", what, path_.string(), reason(status),
                             remedy(status)));
@@ -222,6 +254,7 @@ class writer::state {
     const int flags = O_RDWR | O_CREAT | (force_ ? 0 : O_NOFOLLOW);
     descriptor_ = open_file(partial_.c_str(), flags, 0644);
     if (descriptor_ < 0) fail("create", errno);
+    file_ = file_of(descriptor_);
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
     ::close(descriptor_);
     throw error(
@@ -231,12 +264,7 @@ class writer::state {
   }
 
   /// Whether the partial name is still that of the opened file.
-  [[nodiscard]] bool names_descriptor() const noexcept {
-    struct stat opened{};
-    struct stat named{};
-    return ::fstat(descriptor_, &opened) == 0 && ::stat(partial_.c_str(), &named) == 0 &&
-           opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
-  }
+  [[nodiscard]] bool names_descriptor() const noexcept { return file_of(partial_) == file_; }
 
   /// Renames a partial file that holds something: its writer died, and it can be read.
   /// @return false when there was nothing in it.
@@ -274,6 +302,7 @@ class writer::state {
 
   /// Writes all of `bytes`, or leaves the file as it was.
   void write(std::span<const std::byte> bytes) {
+    refuse_foreign_file();
     std::uint64_t done = 0;
     while (done < bytes.size()) {
       const ssize_t count = ::pwrite(descriptor_, bytes.data() + done, bytes.size() - done,
@@ -295,6 +324,7 @@ class writer::state {
   std::filesystem::path aside_;
   bool force_;
   int descriptor_ = -1;
+  std::optional<identity> file_;  ///< what `descriptor_` was opened for
   std::uint64_t offset_ = 0;
   std::unordered_map<std::string, std::uint32_t, text_hash, std::equal_to<>> ids_;
   std::uint32_t next_id_ = 1;

@@ -45,6 +45,15 @@ def test_gelu_backward(x: torch.Tensor, approximate: str) -> None:
     assert gradgradcheck(operator, (grad, x), check_fwd_over_rev=True)
 
 
+def test_the_third_derivative_near_zero(device: torch.device, approximate: str) -> None:
+    x = torch.tensor([1e-3, 1e-6, 1e-9, -1e-9, 1e-18], device=device, requires_grad=True)
+    y = ops.gelu(x, approximate=approximate).sum()
+    for _ in range(3):
+        (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    # The second derivative is even: the third is a multiple of x there.
+    torch.testing.assert_close(y / x, (y / x)[:1].expand_as(x), rtol=1e-3, atol=0)
+
+
 def test_broadcast_gradients_come_back_in_their_own_shape(
     x: torch.Tensor, approximate: str
 ) -> None:

@@ -52,6 +52,30 @@ TEST(writer, refuses_an_existing_output_unless_forced) {
   EXPECT_TRUE(capture::open(folder / "a.opscope").ok());
 }
 
+TEST(writer, leaves_a_file_alone_that_got_the_number_of_its_closed_descriptor) {
+  const test::temporary_folder folder;
+  const auto number = [&](const char* name) {
+    for (int descriptor = 3;; ++descriptor) {
+      const auto link = std::filesystem::path{"/proc/self/fd"} / std::to_string(descriptor);
+      std::error_code absent;
+      if (std::filesystem::read_symlink(link, absent).filename() == name) return descriptor;
+    }
+  };
+  int users = -1;
+  {
+    writer to{folder / "a.opscope", false, "{}"};
+    users = number("a.opscope.partial");
+    const int other = ::open((folder / "user.txt").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    ASSERT_EQ(::dup2(other, users), users);
+    ::close(other);
+    const auto message = message_of([&] { to.document("a", "{}"); });
+    EXPECT_NE(message.find("the program closed the file"), std::string::npos) << message;
+    EXPECT_FALSE(to.partial().empty()) << "what was written before stays, and is told";
+  }
+  EXPECT_EQ(::write(users, "x", 1), 1) << "closed under the program's hands";
+  EXPECT_EQ(std::filesystem::file_size(folder / "user.txt"), 1U);
+}
+
 TEST(writer, refuses_a_file_that_another_writer_has_open) {
   const test::temporary_folder folder;
   const writer first{folder / "a.opscope", false, "{}"};
