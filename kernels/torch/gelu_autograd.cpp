@@ -172,8 +172,7 @@ at::Tensor& gelu_(c10::DispatchKeySet keys, at::Tensor& self, std::string_view a
   if (node) torch::autograd::rebase_history(self, node);
   if (has_tangent) {  // a tangent is changed in place too: views of it stay views
     const at::Tensor tangent = tangent_of(self);
-    // A graph through the tangent, at this level of torch.func or one further out, saves what it
-    // was.
+    // A graph through the tangent, at any level of torch.func, saves what it was.
     tangent.copy_(gelu_backward_handle().call(tangent.clone(), primal_of(original), approximate));
   }
   return self;

@@ -5,7 +5,6 @@
 #include <ATen/ops/clamp.h>
 #include <ATen/ops/cosh.h>
 #include <ATen/ops/exp.h>
-#include <ATen/ops/pow.h>
 #include <ATen/ops/tanh.h>
 
 namespace opscope::ops {
@@ -14,7 +13,6 @@ at::Tensor gelu_second_derivative(const at::Tensor& self, std::string_view appro
   const bool narrow = self.scalar_type() == at::kHalf || self.scalar_type() == at::kBFloat16;
   const at::Tensor wide = narrow ? self.to(at::kFloat) : self;
   // Beyond these limits it is 0 in the type; within them nothing overflows, so no inf meets a 0.
-  const bool twice = self.scalar_type() == at::kDouble;
   if (approximate == "none") {
     const at::Tensor x = at::clamp(wide, -40, 40);
     const at::Tensor square = x * x;
@@ -25,7 +23,7 @@ at::Tensor gelu_second_derivative(const at::Tensor& self, std::string_view appro
   // In σ itself both 1 − 2σ = −t and the derivative of σ(1 − σ) would be lost near 0.
   constexpr double linear = 0.79788456080286536;
   constexpr double cubic = linear * 0.044715;
-  const double limit = twice ? 26 : 12.5;
+  const double limit = self.scalar_type() == at::kDouble ? 26 : 12.5;
   const at::Tensor x = at::clamp(wide, -limit, limit);
   const at::Tensor square = x * x;
   const at::Tensor u = x * (square * cubic + linear);

@@ -17,10 +17,11 @@ class Copies:
 
     def __init__(self, arguments: tuple[Any, ...], gradients: bool) -> None:
         self._storages: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        # Each copy, and another view of its storage by which a changed layout shows.
         self._layouts: list[tuple[torch.Tensor, torch.Tensor]] = []
         copies = tuple(self._copy(each) for each in arguments)
         if gradients:
-            copies = tuple(self._with_gradient(each) for each in copies)
+            copies = tuple(_with_gradient(each) for each in copies)
         self.arguments = copies
 
     def restore(self) -> bool:
@@ -57,17 +58,15 @@ class Copies:
         _, copy = self._storages[storage.data_ptr()]
         made = torch.empty(0, dtype=value.dtype, device=value.device)
         made.set_(copy.untyped_storage(), value.storage_offset(), value.shape, value.stride())
-        return self._noted(made).requires_grad_(value.requires_grad)
-
-    def _with_gradient(self, value: Any) -> Any:
-        if isinstance(value, torch.Tensor) and value.is_floating_point():
-            return self._noted(value.detach()).requires_grad_()
-        return value
-
-    def _noted(self, made: torch.Tensor) -> torch.Tensor:
-        """The same, and another view of its storage by which a changed layout shows."""
         self._layouts.append((made, made.detach()))
-        return made
+        return made.requires_grad_(value.requires_grad)
+
+
+def _with_gradient(value: Any) -> Any:
+    """A copy, which is a leaf, as one that requires a gradient."""
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
+        return value.requires_grad_()
+    return value
 
 
 def _same_layout(left: torch.Tensor, right: torch.Tensor) -> bool:

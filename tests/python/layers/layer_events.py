@@ -8,10 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 # The frame tracer differs by version of Python: OPSCOPE_TEST_PYTHON runs another one's module.
 PYTHON = os.environ.get("OPSCOPE_TEST_PYTHON", sys.executable)
 _ask = "import sys; sys.exit(not hasattr(sys, 'monitoring'))"
 MONITORING = subprocess.run([PYTHON, "-c", _ask]).returncode == 0
+needs_monitoring = pytest.mark.skipif(not MONITORING, reason="Python 3.12 brought sys.monitoring")
 
 # Flags of model/records.hpp: of spans, frames, ops, ranges.
 OPEN_AT_START, OPEN_AT_END = 1 << 0, 1 << 1

@@ -2,11 +2,9 @@
 """Ops and the Python that calls them: by which name, and in whose stack."""
 
 import pytest
-from layer_events import C_CALL, LIBRARY, MONITORING, Run
+from layer_events import C_CALL, LIBRARY, Run, needs_monitoring
 
 pytest.importorskip("torch")
-# The profile hook of Python 3.11 sees C functions and frames alone.
-needs_monitoring = pytest.mark.skipif(not MONITORING, reason="Python 3.12 brought sys.monitoring")
 
 SETUP = """
 import torch
@@ -14,6 +12,7 @@ torch.set_num_threads(1)
 """
 
 
+# The profile hook of Python 3.11 sees C functions and frames alone.
 @needs_monitoring
 def test_an_object_that_is_an_op_is_called_by_the_ops_name(run: Run) -> None:
     events = run(

@@ -2,9 +2,15 @@
 """The frame tracer: which Python frames a session records, without torch."""
 
 import pytest
-from layer_events import C_CALL, CLAMPED, MONITORING, OPEN_AT_END, OPEN_AT_START, Run
-
-needs_monitoring = pytest.mark.skipif(not MONITORING, reason="Python 3.12 brought sys.monitoring")
+from layer_events import (
+    C_CALL,
+    CLAMPED,
+    MONITORING,
+    OPEN_AT_END,
+    OPEN_AT_START,
+    Run,
+    needs_monitoring,
+)
 
 
 def test_off_records_no_frame(run: Run) -> None:

@@ -2,7 +2,7 @@
 """Threads that stand in a function when a session starts, and there call no Python function."""
 
 import pytest
-from layer_events import MONITORING, OPEN_AT_END, OPEN_AT_START, Run
+from layer_events import MONITORING, OPEN_AT_END, OPEN_AT_START, Run, needs_monitoring
 
 
 @pytest.mark.parametrize("mode", ["ENTRY", "CALLS"])
@@ -32,7 +32,7 @@ def test_a_thread_that_only_calls_builtins_has_its_stack(run: Run, mode: str, th
         assert around["flags"] & OPEN_AT_START and around["flags"] & OPEN_AT_END
 
 
-@pytest.mark.skipif(not MONITORING, reason="Python 3.12 brought sys.monitoring")
+@needs_monitoring
 def test_a_thread_that_stands_for_ever_costs_those_beside_it_little(run: Run) -> None:
     events = run("""
         import _thread, time
