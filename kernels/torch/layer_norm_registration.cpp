@@ -19,8 +19,11 @@ std::tuple<at::Tensor, at::Tensor> add_layer_norm(const at::Tensor& input,
                                                   c10::SymIntArrayRef normalized_shape,
                                                   const optional_tensor& weight,
                                                   const optional_tensor& bias, double eps) {
-  if (input.scalar_type() != residual.scalar_type() || input.device() != residual.device() ||
-      !input.sym_sizes().equals(residual.sym_sizes())) {
+  // A nested tensor has no sizes to ask for: the dispatcher refuses it.
+  const bool nested = input.is_nested() || residual.is_nested();
+  if (!nested &&
+      (input.scalar_type() != residual.scalar_type() || input.device() != residual.device() ||
+       !input.sym_sizes().equals(residual.sym_sizes()))) {
     // Broadcasting, promotion and their errors are those of the addition.
     const at::Tensor sum = at::add(input, residual);
     return {layer_norm(sum, normalized_shape, weight, bias, eps), sum};
