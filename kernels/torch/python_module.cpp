@@ -100,6 +100,7 @@ Args:
     out: written to, resized where it has another shape, and returned; not differentiable.
 
 Raises:
+    TypeError: for an argument of another Python type.
     NotImplementedError: for any other element type.
     RuntimeError: for any other ``approximate``; for an ``out`` of another element type or
         device, one that requires grad, or one that overlaps itself or, in part, ``input``.)";

@@ -11,6 +11,7 @@ mode, under autograd of any order and in either mode, under ``torch.func``, ``to
 from __future__ import annotations
 
 import torch
+from opscope.ops._arguments import check_types
 from opscope.ops._bias_gelu_dropout import BiasGELUDropout, bias_gelu_dropout
 from opscope.ops._compiled import compile_gelu_as
 from opscope.ops._gelu import GELU, gelu, gelu_, gelu_backward
@@ -42,4 +43,8 @@ def gelu_naive(input: Tensor) -> Tensor:
 
     A subject to profile, without autograd and without a CPU kernel; use :func:`gelu` for work.
     """
-    return _gelu_naive(input)  # type: ignore[no-any-return]
+    try:
+        return _gelu_naive(input)  # type: ignore[no-any-return]
+    except RuntimeError:
+        check_types(gelu_naive, input)
+        raise

@@ -4,7 +4,13 @@
 from __future__ import annotations
 
 import torch
+from opscope.ops import _library
+from opscope.ops._arguments import check_types
 from torch import Tensor
+
+_library.load()
+
+_bias_gelu_dropout = torch.ops.opscope.bias_gelu_dropout.default
 
 
 def bias_gelu_dropout(
@@ -47,6 +53,7 @@ def bias_gelu_dropout(
             it is slower and depends on the device.
 
     Raises:
+        TypeError: for an argument of another Python type.
         ValueError: for p outside [0, 1] or NaN.
         NotImplementedError: for any other element type.
         RuntimeError: for a bias of another shape, type or device, for an unknown ``approximate``
@@ -57,13 +64,19 @@ def bias_gelu_dropout(
             "opscope.ops.bias_gelu_dropout: a generator cannot be compiled "
             "(seed the default one with torch.manual_seed, or call this outside of torch.compile)"
         )
-    operator = torch.ops.opscope.bias_gelu_dropout.default
-    if approximate == "none" and rng == "element" and generator is None:
-        out, _ = operator(input, bias, p, training)  # keywords cost torch's argument parser time
-    else:
-        out, _ = operator(
-            input, bias, p, training, approximate=approximate, generator=generator, rng=rng
-        )
+    if training is not True and training is not False:  # torch.ops takes the truth of anything
+        check_types(bias_gelu_dropout, input, bias, p, training, approximate, generator, rng)
+    try:
+        if approximate == "none" and rng == "element" and generator is None:
+            # Keywords cost torch's argument parser time.
+            out, _ = _bias_gelu_dropout(input, bias, p, training)
+        else:
+            out, _ = _bias_gelu_dropout(
+                input, bias, p, training, approximate=approximate, generator=generator, rng=rng
+            )
+    except RuntimeError:
+        check_types(bias_gelu_dropout, input, bias, p, training, approximate, generator, rng)
+        raise
     return out  # type: ignore[no-any-return]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import torch
 from opscope.ops import _compiled, _general
+from opscope.ops._arguments import check_types
 from opscope.ops._library import _ops
 from torch import Tensor
 
@@ -18,20 +19,35 @@ def gelu_(input: Tensor, *, approximate: str = "none") -> Tensor:
     """:func:`gelu` in place: writes to ``input`` and returns it.
 
     Raises:
+        TypeError: for an argument of another Python type.
         RuntimeError: as ``torch.Tensor.relu_`` does, for a leaf that requires grad, for a tensor
             that overlaps itself, and for an inference tensor outside of inference mode.
     """
-    return torch.ops.opscope.gelu_(input, approximate=approximate)  # type: ignore[no-any-return]
+    try:
+        return torch.ops.opscope.gelu_(  # type: ignore[no-any-return]
+            input, approximate=approximate
+        )
+    except RuntimeError:
+        check_types(gelu_, input, approximate)
+        raise
 
 
 def gelu_backward(grad_output: Tensor, input: Tensor, *, approximate: str = "none") -> Tensor:
     """``grad_output`` times the derivative of :func:`gelu` at ``input``, elementwise.
 
     The two are broadcast and promoted to a common element type. Differentiable.
+
+    Raises:
+        TypeError: for an argument of another Python type.
+        NotImplementedError, RuntimeError: as :func:`gelu`.
     """
-    return torch.ops.opscope.gelu_backward(  # type: ignore[no-any-return]
-        grad_output, input, approximate=approximate
-    )
+    try:
+        return torch.ops.opscope.gelu_backward(  # type: ignore[no-any-return]
+            grad_output, input, approximate=approximate
+        )
+    except RuntimeError:
+        check_types(gelu_backward, grad_output, input, approximate)
+        raise
 
 
 class GELU(torch.nn.Module):

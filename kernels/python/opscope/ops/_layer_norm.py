@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import torch
 from opscope.ops import _library
+from opscope.ops._arguments import check_types
 from torch import Tensor
 
 _library.load()
@@ -42,10 +43,17 @@ def layer_norm(
         float32, as the builtin's.
 
     Raises:
+        TypeError: for an argument of another Python type.
         NotImplementedError: for any other element type.
         RuntimeError: for sizes, types or devices that do not fit.
     """
-    return _layer_norm(input, normalized_shape, weight, bias, eps)  # type: ignore[no-any-return]
+    try:
+        return _layer_norm(  # type: ignore[no-any-return]
+            input, normalized_shape, weight, bias, eps
+        )
+    except RuntimeError:
+        check_types(layer_norm, input, normalized_shape, weight, bias, eps)
+        raise
 
 
 def add_layer_norm(
@@ -74,12 +82,17 @@ def add_layer_norm(
         ``(out, sum)``, both contiguous where the kernel is fused.
 
     Raises:
+        TypeError: for an argument of another Python type.
         NotImplementedError: for element types that :func:`layer_norm` does not take.
         RuntimeError: for sizes, types or devices that do not fit.
     """
-    return _add_layer_norm(  # type: ignore[no-any-return]
-        input, residual, normalized_shape, weight, bias, eps
-    )
+    try:
+        return _add_layer_norm(  # type: ignore[no-any-return]
+            input, residual, normalized_shape, weight, bias, eps
+        )
+    except RuntimeError:
+        check_types(add_layer_norm, input, residual, normalized_shape, weight, bias, eps)
+        raise
 
 
 class LayerNorm(torch.nn.LayerNorm):
