@@ -77,3 +77,18 @@ def check_types(function: Callable[..., object], *values: object) -> None:
             f"{function.__name__}(): argument {parameter.name!r}{place} must be {expected}, "
             f"not {_name(type(value))}"
         ) from None
+
+
+def check_approximate(function: str, approximate: object) -> None:
+    """Refuse a form of GELU as a call of ``function`` would: for modules, which keep one.
+
+    Raises:
+        TypeError: for what is no text.
+        RuntimeError: for any text but ``"none"`` and ``"tanh"``.
+    """
+    if not isinstance(approximate, str):
+        raise TypeError(
+            f"{function}(): argument 'approximate' must be str, not {_name(type(approximate))}"
+        )
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")

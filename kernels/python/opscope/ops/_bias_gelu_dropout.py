@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 from opscope.ops import _library
-from opscope.ops._arguments import check_types
+from opscope.ops._arguments import check_approximate, check_types
 from torch import Tensor
 
 _library.load()
@@ -102,6 +102,7 @@ class BiasGELUDropout(torch.nn.Module):
 
     Raises:
         ValueError: for p outside [0, 1] or NaN.
+        RuntimeError: for an ``approximate`` that :func:`opscope.ops.gelu` does not know.
     """
 
     bias: torch.nn.Parameter | None
@@ -118,6 +119,7 @@ class BiasGELUDropout(torch.nn.Module):
     ) -> None:
         super().__init__()
         check_probability(p)
+        check_approximate("bias_gelu_dropout", approximate)
         self.features = features
         self.p = p
         self.approximate = approximate

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 from opscope.ops import _compiled, _general
-from opscope.ops._arguments import check_types
+from opscope.ops._arguments import check_approximate, check_types
 from opscope.ops._library import _ops
 from torch import Tensor
 
@@ -51,12 +51,17 @@ def gelu_backward(grad_output: Tensor, input: Tensor, *, approximate: str = "non
 
 
 class GELU(torch.nn.Module):
-    """:func:`gelu` as a module, in place of ``torch.nn.GELU``."""
+    """:func:`gelu` as a module, in place of ``torch.nn.GELU``.
+
+    Raises:
+        RuntimeError: for an ``approximate`` that :func:`gelu` does not know.
+    """
 
     approximate: str
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
+        check_approximate("gelu", approximate)
         self.approximate = approximate
 
     def forward(self, input: Tensor) -> Tensor:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import torch
+from opscope.ops._arguments import check_approximate
 from opscope.ops._bias_gelu_dropout import bias_gelu_dropout, check_probability
 from torch import Tensor
 
@@ -26,6 +27,7 @@ class MLP(torch.nn.Module):
 
     Raises:
         ValueError: for p outside [0, 1] or NaN.
+        RuntimeError: for an ``approximate`` that :func:`opscope.ops.gelu` does not know.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class MLP(torch.nn.Module):
     ) -> None:
         super().__init__()
         check_probability(p)
+        check_approximate("bias_gelu_dropout", approximate)
         self.p = p
         self.approximate = approximate
         self.up = torch.nn.Linear(features, hidden, bias, device, dtype)
