@@ -22,7 +22,7 @@ struct buffers {
   void* sum;             ///< written by a forward call, read by a backward one
   void* mean;            ///< rows
   void* rstd;            ///< rows
-  void* partials;        ///< 2 × teams × hidden; of a backward call
+  void* partials;        ///< 2 × blocks × hidden; of a backward call
   void* grad_parameter;  ///< 2 × hidden; of a backward call
   std::int64_t rows;
   std::int64_t hidden;
@@ -54,8 +54,7 @@ cudaError_t backward(const buffers& call, cudaStream_t stream) {
   detail::device_limits limits{};
   cudaError_t status = detail::ask_device(limits);
   if (status != cudaSuccess) return status;
-  const std::int64_t teams =
-      detail::blocks_for<Shape>(call.rows, limits.processors) * Shape::teams_a_block;
+  const std::int64_t blocks = detail::held_blocks(call.rows, limits.processors);
   auto* const partials = static_cast<float*>(call.partials);
   const detail::backward_rows<Element> data{static_cast<const Element*>(call.first),
                                             static_cast<const Element*>(call.second),
@@ -65,15 +64,17 @@ cudaError_t backward(const buffers& call, cudaStream_t stream) {
                                             {call.weight, true},
                                             static_cast<Element*>(call.output),
                                             partials,
-                                            partials + teams * call.hidden,
+                                            partials + blocks * call.hidden,
                                             call.rows,
                                             call.hidden};
-  status = detail::launch_held_backward<Element, Shape>(data, limits.processors, stream);
+  status = detail::launch_held_backward<Element, Element, Shape>(data, limits, stream);
   if (status != cudaSuccess) return status;
   auto* const grads = static_cast<Element*>(call.grad_parameter);
-  const detail::gradient_totals<float> totals{
-      {data.weight_partials, grads}, {data.bias_partials, grads + call.hidden}, teams, call.hidden};
-  return detail::launch_add_partials<Element>(totals, Shape::is_overlapping, stream);
+  const detail::gradient_totals<float> totals{{data.weight_partials, grads},
+                                              {data.bias_partials, grads + call.hidden},
+                                              blocks,
+                                              call.hidden};
+  return detail::launch_add_partials<Element>(totals, true, stream);
 }
 
 struct variant {
@@ -82,23 +83,28 @@ struct variant {
 };
 
 template <class Shape>
-std::string name_of() {
+std::string numbers_of(int last) {
   return std::to_string(Shape::warps) + "," + std::to_string(Shape::vectors) + "," +
-         std::to_string(Shape::stages) + "," + std::to_string(Shape::wanted_blocks) +
-         (Shape::is_streaming ? "s" : "") + (Shape::is_overlapping ? "o" : "") +
-         (Shape::is_hoisting ? "h" : "");
+         std::to_string(Shape::stages) + "," + std::to_string(last);
 }
 
-/// Variants of one direction for one type, as {warps, vectors, stages, blocks an SM, options}.
+template <class Shape>
+std::string forward_name() {
+  return numbers_of<Shape>(Shape::wanted_blocks) + (Shape::is_streaming ? "s" : "") +
+         (Shape::is_overlapping ? "o" : "") + (Shape::is_hoisting ? "h" : "");
+}
+
+/// Variants of one direction for one type, as {warps, vectors, stages, blocks an SM or teams,
+/// options}.
 template <class... Shapes>
 struct table {
   template <class Element>
   static std::vector<variant> forwards() {
-    return {variant{name_of<Shapes>(), forward<Element, Shapes>}...};
+    return {variant{forward_name<Shapes>(), forward<Element, Shapes>}...};
   }
   template <class Element>
   static std::vector<variant> backwards() {
-    return {variant{name_of<Shapes>(), backward<Element, Shapes>}...};
+    return {variant{numbers_of<Shapes>(Shapes::teams), backward<Element, Shapes>}...};
   }
 };
 
@@ -121,17 +127,14 @@ using forward_bf16 =
           row_shape<8, 2, 0, 5, streaming + hoisting>,
           row_shape<16, 1, 0, 3, streaming + overlapping>,
           row_shape<4, 4, 0, 8, streaming + overlapping>>;
-using backward_fp32 = table<row_shape<16, 2, 2, 2>, row_shape<16, 2, 2, 2, overlapping>,
-                            row_shape<8, 4, 2, 2, overlapping>>;
+using detail::backward_shape;
+using backward_fp32 = table<backward_shape<16, 2, 2, 2>, backward_shape<16, 2, 3, 1>,
+                            backward_shape<8, 4, 2, 2>, backward_shape<32, 1, 2, 1>>;
 using backward_bf16 =
-    table<row_shape<16, 1, 2, 2>, row_shape<16, 1, 2, 2, overlapping>,
-          row_shape<16, 1, 2, 3, overlapping>, row_shape<16, 1, 3, 2, overlapping>,
-          row_shape<16, 1, 4, 2, overlapping>, row_shape<8, 2, 2, 2, overlapping>,
-          row_shape<8, 2, 2, 3, overlapping>, row_shape<8, 2, 2, 4, overlapping>,
-          row_shape<8, 2, 3, 2, overlapping>, row_shape<8, 2, 3, 3, overlapping>,
-          row_shape<8, 2, 4, 2>, row_shape<8, 2, 4, 2, overlapping>,
-          row_shape<4, 4, 2, 3, overlapping>, row_shape<4, 4, 2, 4, overlapping>,
-          row_shape<4, 4, 3, 3, overlapping>>;
+    table<backward_shape<8, 2, 2, 3>, backward_shape<8, 2, 2, 4>, backward_shape<8, 2, 3, 3>,
+          backward_shape<8, 2, 3, 2>, backward_shape<8, 2, 4, 2>, backward_shape<16, 1, 2, 2>,
+          backward_shape<16, 1, 3, 2>, backward_shape<4, 4, 2, 3>, backward_shape<4, 4, 2, 4>,
+          backward_shape<4, 4, 3, 3>>;
 
 /// The variants in their order; built once for each direction and type.
 const std::vector<variant>& variants(bool is_backward, bool bf16) {
@@ -144,8 +147,7 @@ const std::vector<variant>& variants(bool is_backward, bool bf16) {
 }  // namespace
 
 /// "warps,vectors,stages,blocks an SM" of a variant, with s for streaming, o for overlapping, h
-/// for hoisting;
-/// null after the last.
+/// for hoisting; of a backward one "warps,vectors,stages,teams"; null after the last.
 extern "C" __attribute__((visibility("default"))) const char* layer_norm_variant_name(int backward,
                                                                                       int bf16,
                                                                                       int index) {

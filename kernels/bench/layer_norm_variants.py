@@ -5,8 +5,8 @@ Every contender is a CUDA graph of calls that rotate over sets of buffers, large
 four times the L2 cache. Rounds time the graph of each contender in turn, so that drift hits all
 alike. A ratio is the median over rounds of contender time / copy time, with a 95% bootstrap
 interval: forward and backward read and write four tensors, as a copy of two tensors does. A shape
-is warps of a team, vectors a thread, stages, blocks an SM (0: a block for each row), and letters
-of options: see row_shape in row_team.cuh.
+is warps of a team, vectors a thread, stages, blocks an SM (0: a block for each row) or teams of a
+block, and letters of options: see row_shape and backward_shape.
 
     python kernels/bench/layer_norm_variants.py [--rows N] [--hidden N] [--rounds N] [--shown N]
 """

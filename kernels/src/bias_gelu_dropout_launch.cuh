@@ -118,6 +118,7 @@ cudaError_t launch_form(const untyped_call& call, cudaStream_t stream) {
                                           0,
                                           0,
                                           static_cast<value>(call.rule.scale),
+                                          call.rule.threshold * 0x10001U,
                                           call.rule,
                                           call.source};
   if constexpr (sizeof(Element) < sizeof(double)) {

@@ -57,7 +57,8 @@ struct tile_arguments {
   matrix_size size;
   std::int64_t chunks;  // of rows: blocks of the grid along y, continued along z
   int rows_a_chunk;
-  value_of<Element> scale;  // the rule's, in the type of the arithmetic
+  value_of<Element> scale;   // the rule's, in the type of the arithmetic
+  std::uint32_t thresholds;  // the rule's, in both halves
   dropout_rule rule;
   philox_source source;
 };
@@ -125,42 +126,42 @@ __device__ __forceinline__ pack<Element, Width> repack(const value_of<Element> (
   return result;
 }
 
+/// Which of two 16-bit draws, each in a half of `word`, keep their elements?
+struct kept_pair {
+  bool low;
+  bool high;
+
+  __device__ __forceinline__ kept_pair(std::uint32_t thresholds, std::uint32_t word) {
+    // One instruction compares both halves: it also finds the larger ones, which nobody asks for.
+    __vibmax_u16x2(word, thresholds, &high, &low);
+  }
+};
+
 /// Sets the dropped results of 16-bit draws to +0.
 template <class Value, int Width>
-__device__ __forceinline__ void select_kept(const dropout_rule& rule,
+__device__ __forceinline__ void select_kept(std::uint32_t thresholds,
                                             const std::uint32_t (&words)[Width / 2],
                                             Value (&results)[Width]) {
-  const std::uint32_t threshold = rule.threshold << 16U;
 #pragma unroll
   for (int k = 0; k < Width; k += 2) {
-    results[k] = words[k / 2] << 16U >= threshold ? results[k] : Value{0};
-    // The low half never decides.
-    results[k + 1] = words[k / 2] >= threshold ? results[k + 1] : Value{0};
+    const kept_pair kept(thresholds, words[k / 2]);
+    results[k] = kept.low ? results[k] : Value{0};
+    results[k + 1] = kept.high ? results[k + 1] : Value{0};
   }
 }
 
-/// The same for 16-bit elements: four instructions for two, where two selections and their
-/// comparisons are five.
+/// The same for 16-bit elements.
 template <class Element>
-__device__ __forceinline__ void clear_dropped(const dropout_rule& rule,
+__device__ __forceinline__ void clear_dropped(std::uint32_t thresholds,
                                               const std::uint32_t (&words)[4],
                                               pack<Element, 8>& elements) {
   static_assert(sizeof(Element) == 2);
-  const std::uint32_t thresholds = rule.threshold * 0x10001U;
-  const std::uint32_t negated = (0x10000U - rule.threshold) * 0x10001U;
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
-    const std::uint32_t draws = words[k];
-    const std::uint32_t difference = __vadd2(draws, negated);
-    // The sign bit of either half says that draw − threshold borrows not:
-    // ~((~draw & threshold) | (~(draw ^ threshold) & difference)).
-    std::uint32_t signs;
-    asm("lop3.b32 %0, %1, %2, %3, 0x71;"
-        : "=r"(signs)
-        : "r"(draws), "r"(thresholds), "r"(difference));
-    std::uint32_t kept;
-    asm("prmt.b32 %0, %1, %1, 0xBB99;" : "=r"(kept) : "r"(signs));  // signs to whole halves
-    reinterpret_cast<std::uint32_t*>(elements.lanes)[k] &= kept;
+    const kept_pair kept(thresholds, words[k]);
+    auto& pair = reinterpret_cast<std::uint32_t*>(elements.lanes)[k];
+    if (!kept.low) pair &= 0xFFFF0000U;
+    if (!kept.high) pair &= 0xFFFFU;
   }
 }
 
@@ -170,7 +171,9 @@ __device__ __forceinline__ void evaluate(const pack<Element, Width>& grad,
                                          const pack<Element, Width>& input,
                                          const value_of<Element> (&bias)[Width],
                                          value_of<Element> (&results)[Width]) {
+  // The sum's rounding hides what full precision would add.
   constexpr precision digits = digits_of<Element>;
+  constexpr precision sum_digits = digits == precision::full ? precision::close : digits;
   value_of<Element> x[Width];
   unpack(input, x);
   value_of<Element> direction[Width];
@@ -180,7 +183,7 @@ __device__ __forceinline__ void evaluate(const pack<Element, Width>& grad,
     if constexpr (Backward) {
       results[k] = direction[k] * gelu_derivative<Form, digits>(x[k] + bias[k]);
     } else {
-      results[k] = gelu<Form, digits>(x[k] + bias[k]);
+      results[k] = gelu_with_minus_0<Form, sum_digits>(x[k] + bias[k]);
     }
   }
 }
@@ -233,10 +236,10 @@ __device__ __forceinline__ pack<Element, Width> finish(
       const bool kept = keeps<value>(arguments.rule, state.seed, state.offset / 4, index);
       results[0] = kept ? results[0] : value{0};
     } else if constexpr (Backward || Width == 4) {
-      select_kept<value, Width>(arguments.rule, words, results);
+      select_kept<value, Width>(arguments.thresholds, words, results);
     } else {
       pack<Element, Width> elements = repack<Element>(results);
-      clear_dropped(arguments.rule, words, elements);
+      clear_dropped(arguments.thresholds, words, elements);
       return elements;
     }
   }

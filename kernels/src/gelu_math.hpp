@@ -23,10 +23,15 @@
 // The last line holds for both forms: they differ so little there that the tanh form's poles at
 // U = ±iπ hardly disturb v. Beyond 3.75 |d| < 2^−9 and the short formulas have digits enough.
 //
-// Half precision (fp16, bf16: results of at most 11 bits) takes 2^t and 1/t from the hardware. The
-// exact form's value in bf16 has a V of its own, two degrees lower, for y = a/(a + 2.25):
+// A sum that was rounded to fp32 (`close`) has an exponent a²/2 or U that is off by as much as half
+// a unit of the sum makes of it: at −5 that is 10 ulp of the result. The formulas above serve there
+// without their error terms, with 2^t and 1/t from the hardware, and with exact V = 1 + v in y.
 //
-//   exact:  a·q = e^(−a²/2)·y·V(y), y = a/(a + 2.5);   d = e^(−a²/2)·(V(y)/(a + 2.5) − a/√(2π))
+// Half precision (fp16, bf16: results of at most 11 bits) reduces no exponent either. The exact
+// form's R is Mills' ratio q/e^(−a²/2) as a polynomial in r, another one for bf16 than for fp16:
+//
+//   exact:  a·q = a·e^(−a²/2)·R(r), r = 1/(a + c);
+//           d = e^(−a²/2)·(V(y)/(a + 2.5) − a/√(2π)), y = a/(a + 2.5)
 //   tanh:   with e = e^−U, r = 1/(1 + e): a·q = a·e·r;  d = e·r·(1 − a·U'(a)·r)
 //
 // kernels/bench/gelu_coefficients.py fits the coefficients.
@@ -64,6 +69,24 @@ OPSCOPE_MATH reduced reduce(float n, float n_low) {
   return {fused(k, -Octave::high, -n), fused(k, -Octave::low, -n_low), exponent_field(shifted)};
 }
 
+/// e^(−unit·n)·2^27 = fraction·power, as of reduced.
+struct close_reduced {
+  float fraction;
+  float power;
+};
+
+/// As reduce, two units in the last place.
+template <class Octave>
+OPSCOPE_MATH close_reduced reduce_closely(float n, float n_low) {
+  constexpr float magic = 12582912.0F + 27.0F + 127.0F;
+  const float shifted = fused(n, -Octave::reciprocal, magic);
+  const float k = shifted - magic;
+  float t = fused(n, -Octave::reciprocal, -k);
+  t = fused(n, -Octave::reciprocal_low, t);
+  t = fused(n_low, -Octave::reciprocal, t);
+  return {exp2_flushed(t), exponent_field(shifted)};
+}
+
 /// a/(divisor + divisor_low) rounded once but for a few thousandths of a unit.
 OPSCOPE_MATH float quotient(float a, float divisor, float divisor_low) {
   const float r = reciprocal(divisor);
@@ -78,6 +101,7 @@ struct gaussian {
     static constexpr float high = 0x1.62e4p0F;
     static constexpr float low = 2.8572135e-06F;
     static constexpr float reciprocal = 0.7213475F;
+    static constexpr float reciprocal_low = 9.629815e-09F;
   };
 
   static OPSCOPE_MATH reduced reduce(float a) {
@@ -122,7 +146,7 @@ struct exact_form {
 
   template <precision Precision>
   static OPSCOPE_MATH float limit(float) {
-    return Precision == precision::full ? 14.611F : 13.882F;
+    return Precision >= precision::close ? 14.611F : 13.882F;
   }
 
   template <precision Precision>
@@ -133,10 +157,18 @@ struct exact_form {
   /// positive − a·q(a)
   template <precision Precision>
   static OPSCOPE_MATH float minus_tail(float positive, float a) {
-    if constexpr (Precision != precision::full) {
-      constexpr float offset = Precision == precision::half ? 2.5F : 2.25F;
-      const float y = product(a, reciprocal(a + offset));
-      return fused(-product(y, gaussian::short_value(a)), short_ratio<Precision>(y), positive);
+    if constexpr (Precision < precision::close) {
+      constexpr float offset = Precision == precision::half ? 3.025F : 2.78125F;
+      const float e = gaussian::short_value(a);
+      return fused(-product(a, e), mills_ratio<Precision>(reciprocal(a + offset)), positive);
+    } else if constexpr (Precision == precision::close) {
+      const float square = product(a, a);
+      const close_reduced e = reduce_closely<gaussian::octave>(square, fused(a, a, -square));
+      const float y = product(a, reciprocal(a + 2.5F));
+      const float v =
+          polynomial(y, 1.25F, -1.24339175F, 0.169588104F, 0.292132795F, 0.0542507581F,
+                     -0.143142968F, 0.123831272F, -0.295817375F, 0.268110394F, -0.0766144171F);
+      return fused(-product(product(product(y, e.fraction), v), e.power), power_unit, positive);
     } else {
       constexpr float slope = 1.25F;
       constexpr float offset = 1.25F * 2.375F;
@@ -163,7 +195,7 @@ struct exact_form {
   static OPSCOPE_MATH float short_slope(float a) {
     constexpr float density = short_unit * 0.3989423F;  // 1/√(2π)
     const float r = reciprocal(a + 2.5F);
-    const float mills = product(r, short_ratio<precision::half>(product(a, r)));
+    const float mills = product(r, short_ratio(product(a, r)));
     return fused(gaussian::short_value(a), fused(-density, a, mills), 0.0F);
   }
 
@@ -180,14 +212,21 @@ struct exact_form {
   }
 
  private:
-  /// V(y)·short_unit
+  /// R(r)·short_unit
   template <precision Precision>
-  static OPSCOPE_MATH float short_ratio(float y) {
+  static OPSCOPE_MATH float mills_ratio(float r) {
     if constexpr (Precision == precision::brief) {
-      return polynomial(y, short_unit * 1.12500417F, short_unit * -0.895060837F,
-                        short_unit * -0.059753079F, short_unit * 0.158635318F,
-                        short_unit * 0.220946223F, short_unit * -0.151616067F);
+      return polynomial(r, short_unit * 1.7335615e-04F, short_unit * 0.38959557F,
+                        short_unit * 1.3019986F, short_unit * 0.7446385F, short_unit * 15.285187F,
+                        short_unit * -16.415476F);
     }
+    return polynomial(r, short_unit * 0.0024233002F, short_unit * 0.3200828F,
+                      short_unit * 2.2612529F, short_unit * -4.083604F, short_unit * 34.462864F,
+                      short_unit * -30.243631F);
+  }
+
+  /// V(y)·short_unit
+  static OPSCOPE_MATH float short_ratio(float y) {
     return polynomial(y, short_unit * 1.25000024F, short_unit * -1.24340522F,
                       short_unit * 0.169609711F, short_unit * 0.294673473F,
                       short_unit * 0.0273841936F, short_unit * -0.022382699F,
@@ -203,7 +242,7 @@ struct tanh_form {
 
   template <precision Precision>
   static OPSCOPE_MATH float limit(float) {
-    return Precision == precision::full ? 10.7858F : 10.379F;
+    return Precision >= precision::close ? 10.7858F : 10.379F;
   }
 
   template <precision Precision>
@@ -214,9 +253,14 @@ struct tanh_form {
   /// positive − a·q(a)
   template <precision Precision>
   static OPSCOPE_MATH float minus_tail(float positive, float a) {
-    if constexpr (Precision != precision::full) {
+    if constexpr (Precision < precision::close) {
       const float e = short_decay(a, fused(a, a, ratio_high));
       return fused(-product(a, e), reciprocal(e + 1.0F / short_unit), positive);
+    } else if constexpr (Precision == precision::close) {
+      const cubic n = exponent(a);
+      const close_reduced e = reduce_closely<octave>(n.high, n.low);
+      const float y = product(a, reciprocal(fused(e.power, e.fraction * power_unit, 1.0F)));
+      return fused(-product(product(y, e.fraction), e.power), power_unit, positive);
     } else {
       const reduced e = reduce(a);
       const float w = expm1(e.g + e.g_low);
@@ -263,17 +307,29 @@ struct tanh_form {
     static constexpr float high = 9.714111F;
     static constexpr float low = -2.0300102e-05F;
     static constexpr float reciprocal = 0.10294324F;
+    static constexpr float reciprocal_low = -2.0161985e-09F;
   };
 
   // 1/0.044715; the leading part is a multiple of 2^−16, so that m − ratio_high is exact.
   static constexpr float ratio_high = 22.363861F;
   static constexpr float ratio_low = -1.081748e-06F;
 
-  static OPSCOPE_MATH reduced reduce(float a) {
+  struct cubic {
+    float high;
+    float low;
+  };
+
+  /// n = a·(a² + 1/0.044715)
+  static OPSCOPE_MATH cubic exponent(float a) {
     const float m = fused(a, a, ratio_high);
     const float m_low = fused(a, a, ratio_high - m) + ratio_low;
     const float n = product(a, m);
-    return detail::reduce<octave>(n, fused(a, m_low, fused(a, m, -n)));
+    return {n, fused(a, m_low, fused(a, m, -n))};
+  }
+
+  static OPSCOPE_MATH reduced reduce(float a) {
+    const cubic n = exponent(a);
+    return detail::reduce<octave>(n.high, n.low);
   }
 
   /// e^(unit·g) − 1
@@ -311,6 +367,13 @@ OPSCOPE_MATH Value gelu(Value x) {
   const Value a = magnitude_at_most(x, Form::template limit<Precision>(x));
   const Value positive = x < Value{0} ? Value{0} : x;
   return Form::template minus_tail<Precision>(positive, a);
+}
+
+/// The same in one instruction less, but −0 where the result of a negative x has no digits left.
+template <class Form, precision Precision, class Value>
+OPSCOPE_MATH Value gelu_with_minus_0(Value x) {
+  const Value a = magnitude_at_most(x, Form::template limit<Precision>(x));
+  return Form::template minus_tail<Precision>(positive_part(x), a);
 }
 
 /// gelu'(x); NaN for NaN, 1 for +inf, 0 for −inf.

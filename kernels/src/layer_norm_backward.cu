@@ -10,24 +10,25 @@ namespace opscope::kernels {
 namespace {
 
 using detail::backward_rows;
-using detail::row_shape;
+using detail::backward_shape;
 
-// How rows are held, as {warps of a team, vectors a thread, stages, blocks an SM}: the first shape
-// that has room for a row's vectors serves. Every grid walks over the rows, so that a team's part
-// of the parameters' gradients is one row of partial sums. bench/layer_norm_variants.py times
-// others. Time over a copy's of as many bytes, as in layer_norm_forward.cu:
+// How rows are held, as {warps of a team, vectors a thread, stages, teams}: the first shape that
+// has room for a row's vectors serves. Every grid walks over the rows. bench/layer_norm_variants.py
+// times others. Time over a copy's of as many bytes, as in layer_norm_forward.cu:
 //
-//   fp32   {16, 2, 2, 2}o 1.064*   {16, 2, 2, 2} 1.068   {8, 4, 2, 2}o 1.111
-//   bf16   {8, 2, 2, 3}o 1.256*    {16, 1, 2, 2}o 1.278   {16, 1, 2, 2} 1.284   {8, 2, 3, 3}o 1.307
+//   fp32   TABLE
+//   bf16   TABLE
 template <class... Shapes>
 struct shape_list {};
-using fp32_shapes = shape_list<row_shape<1, 1, 3, 6>, row_shape<1, 2, 3, 4>, row_shape<4, 1, 3, 6>,
-                               row_shape<8, 1, 3, 3>, row_shape<16, 1, 2, 2>,
-                               row_shape<16, 2, 2, 2, detail::overlapping>, row_shape<32, 2, 2, 1>>;
+using fp32_shapes =
+    shape_list<backward_shape<1, 1, 3, 24>, backward_shape<1, 2, 3, 16>, backward_shape<4, 1, 3, 6>,
+               backward_shape<8, 1, 3, 3>, backward_shape<16, 1, 2, 2>, backward_shape<16, 2, 2, 2>,
+               backward_shape<32, 2, 2, 1>>;
 // A vector of 16-bit elements has twice as many column sums, which need twice as many registers.
-using half_shapes = shape_list<row_shape<1, 1, 3, 6>, row_shape<1, 2, 3, 4>, row_shape<4, 1, 3, 6>,
-                               row_shape<8, 1, 3, 3>, row_shape<8, 2, 2, 3, detail::overlapping>,
-                               row_shape<16, 2, 2, 1>, row_shape<32, 2, 2, 1>>;
+using half_shapes =
+    shape_list<backward_shape<1, 1, 3, 24>, backward_shape<1, 2, 3, 16>, backward_shape<4, 1, 3, 6>,
+               backward_shape<8, 1, 3, 3>, backward_shape<8, 2, 2, 3>, backward_shape<16, 2, 2, 1>,
+               backward_shape<32, 2, 2, 1>>;
 template <class Element>
 using shapes = std::conditional_t<sizeof(Element) == 4, fp32_shapes, half_shapes>;
 constexpr std::int64_t largest_row = 2048;  // in vectors
@@ -37,24 +38,21 @@ struct plan {
   bool aligned;
   bool held;
   detail::device_limits limits;
-  std::int64_t teams;  ///< rows of partial sums
+  std::int64_t blocks;  ///< that leave a row of partial sums each
 };
 
-/// Teams for rows of so many vectors, held on the chip; 0 where the device has no room for them.
+/// Has the device room for rows of so many vectors?
 template <class First, class... Others>
-std::int64_t held_teams(std::int64_t rows, std::int64_t vectors,
-                        const detail::device_limits& limits, shape_list<First, Others...>) {
+bool holds(std::int64_t vectors, const detail::device_limits& limits,
+           shape_list<First, Others...>) {
   if constexpr (sizeof...(Others) > 0) {
-    if (vectors > First::capacity) {
-      return held_teams(rows, vectors, limits, shape_list<Others...>{});
-    }
+    if (vectors > First::capacity) return holds(vectors, limits, shape_list<Others...>{});
   }
-  if (!detail::has_room<First>(limits, 3)) return 0;
-  return detail::blocks_for<First>(rows, limits.processors) * First::teams_a_block;
+  return First::team_bytes + detail::own_bytes <= static_cast<std::size_t>(limits.shared_bytes);
 }
 
 /// Enough blocks of streamed_columns to fill the device, and no more than there is work for.
-std::int64_t streamed_teams(const layer_norm_size& size, int processors) {
+std::int64_t streamed_blocks(const layer_norm_size& size, int processors) {
   constexpr std::int64_t blocks_an_sm = 8;
   const std::int64_t wanted = blocks_an_sm * processors / detail::column_blocks(size.hidden) + 1;
   const std::int64_t most = (size.rows + detail::column_rows - 1) / detail::column_rows;
@@ -73,22 +71,24 @@ cudaError_t make_plan(const layer_norm_backward_call& call, plan& made) {
   if (status != cudaSuccess) return status;
   const std::int64_t vectors = call.size.hidden / width;
   if (sizeof(Element) < sizeof(double) && made.aligned && vectors <= largest_row) {
-    made.teams = held_teams(call.size.rows, vectors, made.limits, shapes<Element>{});
+    made.held = holds(vectors, made.limits, shapes<Element>{});
   }
-  made.held = made.teams > 0;
-  if (!made.held) made.teams = streamed_teams(call.size, made.limits.processors);
+  made.blocks = made.held ? detail::held_blocks(call.size.rows, made.limits.processors)
+                          : streamed_blocks(call.size, made.limits.processors);
   return cudaSuccess;
 }
 
 template <class Element, class First, class... Others>
-cudaError_t launch_held(const backward_rows<Element>& data, int processors,
+cudaError_t launch_held(const backward_rows<Element>& data, const detail::device_limits& limits,
                         shape_list<First, Others...>, cudaStream_t stream) {
   if constexpr (sizeof...(Others) > 0) {
     if (data.hidden / detail::vector_width<Element> > First::capacity) {
-      return launch_held(data, processors, shape_list<Others...>{}, stream);
+      return launch_held(data, limits, shape_list<Others...>{}, stream);
     }
   }
-  return detail::launch_held_backward<Element, First>(data, processors, stream);
+  return data.weight.as_elements
+             ? detail::launch_held_backward<Element, Element, First>(data, limits, stream)
+             : detail::launch_held_backward<Element, float, First>(data, limits, stream);
 }
 
 template <class Element>
@@ -106,7 +106,7 @@ cudaError_t launch_streamed(const backward_rows<Element>& data, const plan& plan
     if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) return status;
   }
   if (data.weight_partials == nullptr && data.bias_partials == nullptr) return cudaSuccess;
-  const dim3 grid(detail::column_blocks(data.hidden), static_cast<unsigned>(plan.teams));
+  const dim3 grid(detail::column_blocks(data.hidden), static_cast<unsigned>(plan.blocks));
   const dim3 block(detail::column_threads, detail::column_rows);
   detail::streamed_columns<<<grid, block, 0, stream>>>(data);
   return cudaGetLastError();
@@ -130,11 +130,11 @@ cudaError_t launch(const layer_norm_backward_call& call, void* workspace, cudaSt
       {call.weight, as_elements},
       static_cast<Element*>(call.grad_input),
       call.grad_weight != nullptr ? partials : nullptr,
-      call.grad_bias != nullptr ? partials + plan.teams * call.size.hidden : nullptr,
+      call.grad_bias != nullptr ? partials + plan.blocks * call.size.hidden : nullptr,
       call.size.rows,
       call.size.hidden};
   if constexpr (sizeof(Element) < sizeof(double)) {
-    status = plan.held ? launch_held(data, plan.limits.processors, shapes<Element>{}, stream)
+    status = plan.held ? launch_held(data, plan.limits, shapes<Element>{}, stream)
                        : launch_streamed(data, plan, stream);
   } else {
     status = launch_streamed(data, plan, stream);
@@ -142,7 +142,7 @@ cudaError_t launch(const layer_norm_backward_call& call, void* workspace, cudaSt
   if (status != cudaSuccess || !sums_wanted) return status;
   const detail::gradient_totals<value> totals{{data.weight_partials, call.grad_weight},
                                               {data.bias_partials, call.grad_bias},
-                                              plan.teams,
+                                              plan.blocks,
                                               call.size.hidden};
   const bool early = plan.limits.major >= 9;
   return as_elements ? detail::launch_add_partials<Element>(totals, early, stream)
@@ -179,7 +179,7 @@ cudaError_t layer_norm_backward_workspace(const layer_norm_backward_call& call,
     plan plan{};
     const cudaError_t status = make_plan<Element>(call, plan);
     bytes = 2 * sizeof(detail::value_of<Element>) *
-            static_cast<std::size_t>(plan.teams * call.size.hidden);
+            static_cast<std::size_t>(plan.blocks * call.size.hidden);
     return status;
   });
 }

@@ -140,24 +140,28 @@ __global__ void __launch_bounds__(Shape::block_threads, Shape::min_blocks)
   constexpr int streams = Residual ? 2 : 1;
   extern __shared__ uint4 staged[];
   __shared__ statistics_scratch<value> scratch;
-  const staged_rows<Element, streams, Shape> stages(staged, static_cast<int>(data.hidden / width));
+  using stages_type = staged_rows<Element, streams, Shape>;
+  const stages_type stages(staged, static_cast<int>(data.hidden / width));
   const Element* sources[streams] = {data.input};
   if constexpr (Residual) sources[1] = data.residual;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * Shape::teams_a_block +
                              threadIdx.x / Shape::team_threads;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * Shape::teams_a_block;
 #pragma unroll
-  for (int s = 0; s < Shape::stages; ++s) stages.fetch(sources, first + s * step, data.rows, s);
-  int stage = 0;
+  for (int s = 0; s < Shape::stages; ++s) {
+    stages.fetch(sources, first + s * step, data.rows, s);
+  }
+  int turn = 0;
   for (std::int64_t row = first; row < data.rows; row += step) {
+    const vector<Element>* const stage = stages.stage(turn);
     stages.wait();
     value x[Shape::vectors][width];
 #pragma unroll
     for (int r = 0; r < Shape::vectors; ++r) {
       if (!stages.active(r)) continue;
-      vector<Element> sum = stages.at(stage, 0, r);
+      vector<Element> sum = stages_type::at(stage, 0, r);
       if constexpr (Residual) {
-        const vector<Element> residual = stages.at(stage, 1, r);
+        const vector<Element> residual = stages_type::at(stage, 1, r);
 #pragma unroll
         for (int i = 0; i < width; ++i) {
           sum.lanes[i] = narrow<Element>(widen(sum.lanes[i]) + widen(residual.lanes[i]));
@@ -167,8 +171,8 @@ __global__ void __launch_bounds__(Shape::block_threads, Shape::min_blocks)
 #pragma unroll
       for (int i = 0; i < width; ++i) x[r][i] = widen(sum.lanes[i]);
     }
-    stages.fetch(sources, row + Shape::stages * step, data.rows, stage);
-    stage = stage + 1 == Shape::stages ? 0 : stage + 1;
+    stages.fetch(sources, row + Shape::stages * step, data.rows, turn);
+    turn = turn + 1 == Shape::stages ? 0 : turn + 1;
     const auto visit = [&](auto&& use) {
 #pragma unroll
       for (int r = 0; r < Shape::vectors; ++r) {

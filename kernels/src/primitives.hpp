@@ -15,9 +15,10 @@
 
 namespace opscope::kernels::detail {
 
-/// What a result is rounded to: fp32 or wider (`full`), 11 bits as fp16 (`half`), or 8 as bf16
-/// (`brief`). The last two need no error terms.
-enum class precision : std::uint8_t { brief, half, full };
+/// What a result is rounded to: 8 bits as bf16 (`brief`), 11 as fp16 (`half`), fp32 or wider
+/// (`full`), or fp32 of a sum that was itself rounded to fp32 (`close`). Only `full` needs error
+/// terms.
+enum class precision : std::uint8_t { brief, half, close, full };
 
 /// a·b + c, rounded once.
 template <class Value>
@@ -62,6 +63,19 @@ OPSCOPE_MATH float at_most(float a, float limit) {
 }
 
 OPSCOPE_MATH double at_most(double a, double limit) { return a > limit ? limit : a; }
+
+/// max(x, −0); NaN stays NaN.
+OPSCOPE_MATH float positive_part(float x) {
+#ifdef __CUDA_ARCH__
+  float result;
+  asm("max.NaN.f32 %0, %1, 0f80000000;" : "=f"(result) : "f"(x));
+  return result;
+#else
+  return x < 0.0F ? -0.0F : x;
+#endif
+}
+
+OPSCOPE_MATH double positive_part(double x) { return x < 0.0 ? -0.0 : x; }
 
 /// 2^k of an integer k, where `shifted` = 1.5·2^23 + 127 + k and −127 ≤ k < 128; +0 for k = −127.
 OPSCOPE_MATH float exponent_field(float shifted) {

@@ -29,8 +29,7 @@ constexpr int hoisting = 4;     ///< loads the parameters with the row, into mor
 ///                     to registers, and has a team of its own
 /// @tparam BlocksAnSm  of a grid that walks over the rows; 0: as many blocks as the rows need.
 ///                     Without stages: blocks that a multiprocessor must have registers for
-/// @tparam Options     streaming, overlapping, hoisting; of rows with stages, overlapping only: in
-///                     the backward, whose last kernel then starts early
+/// @tparam Options     streaming, overlapping, hoisting; of rows without stages
 template <int Warps, int Vectors, int Stages, int BlocksAnSm, int Options = 0>
 struct row_shape {
   static constexpr int warps = Warps;
@@ -154,9 +153,8 @@ struct parameters {
 };
 
 /// Copies 16 bytes to shared memory past the first-level cache, which is left to the parameters.
-__device__ __forceinline__ void copy_async(void* shared, const void* global) {
-  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(global) : "memory");
+__device__ __forceinline__ void copy_async(std::uint32_t shared, const void* global) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
 }
 
 /// A team's next rows on their way to shared memory. A thread copies what it will itself read, so
@@ -167,29 +165,42 @@ class staged_rows {
   using vector_type = vector<Element>;
 
   __device__ __forceinline__ staged_rows(void* shared, int vectors)
-      : own_(static_cast<vector_type*>(shared) + threadIdx.x),
-        lane_(static_cast<int>(threadIdx.x) % Shape::team_threads),
-        vectors_(vectors) {}
+      : lane_(static_cast<int>(threadIdx.x) % Shape::team_threads), vectors_(vectors) {
+    const int team = static_cast<int>(threadIdx.x) / Shape::team_threads;
+    own_ = static_cast<vector_type*>(shared) + team * Shape::stages * stage_vectors + lane_;
+    own_address_ = static_cast<std::uint32_t>(__cvta_generic_to_shared(own_));
+    // Else each copy would compute it anew.
+    asm volatile("" : "+r"(own_address_));
+  }
 
   /// The index in its row of the thread's vector `r`.
   __device__ __forceinline__ int place(int r) const { return lane_ + r * Shape::team_threads; }
   __device__ __forceinline__ bool active(int r) const { return place(r) < vectors_; }
 
-  __device__ __forceinline__ vector_type& at(int stage, int stream, int r) const {
-    return own_[((stage * Streams + stream) * Shape::vectors + r) * Shape::block_threads];
+  /// The vectors of one stage, for `at`.
+  __device__ __forceinline__ const vector_type* stage(int index) const {
+    return own_ + index * stage_vectors;
+  }
+  static __device__ __forceinline__ const vector_type& at(const vector_type* stage, int stream,
+                                                          int r) {
+    return stage[slot(stream, r)];
   }
 
   /// Starts the copies of one row; of none, for a row beyond the last. A null stream is left out.
   __device__ __forceinline__ void fetch(const Element* const (&streams)[Streams], std::int64_t row,
                                         std::int64_t rows, int stage) const {
     if (row < rows) {
+      const std::uint32_t address = own_address_ + stage * stage_vectors * vector_bytes;
+      const std::int64_t first = row * vectors_ + lane_;
 #pragma unroll
       for (int k = 0; k < Streams; ++k) {
         if (streams[k] == nullptr) continue;
-        const auto* const source = reinterpret_cast<const vector_type*>(streams[k]);
+        const auto* const source = reinterpret_cast<const vector_type*>(streams[k]) + first;
 #pragma unroll
         for (int r = 0; r < Shape::vectors; ++r) {
-          if (active(r)) copy_async(&at(stage, k, r), source + row * vectors_ + place(r));
+          if (active(r)) {
+            copy_async(address + slot(k, r) * vector_bytes, source + r * Shape::team_threads);
+          }
         }
       }
     }
@@ -202,7 +213,15 @@ class staged_rows {
   }
 
  private:
+  static constexpr int stage_vectors = Streams * Shape::vectors * Shape::team_threads;
+  static constexpr int vector_bytes = sizeof(vector_type);
+
+  static __device__ __forceinline__ constexpr int slot(int stream, int r) {
+    return (stream * Shape::vectors + r) * Shape::team_threads;
+  }
+
   vector_type* own_;
+  std::uint32_t own_address_;  ///< of the same in shared memory
   int lane_;
   int vectors_;
 };

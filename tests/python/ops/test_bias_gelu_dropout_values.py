@@ -93,7 +93,9 @@ def test_fp32_keeps_its_digits(device: torch.device, approximate: str) -> None:
     out, state = dropout.fused(x, bias, P, approximate)
     value, _ = expected(x, bias, state, torch.ones_like(x), approximate)
     errors = (out.cpu().double() - value).abs()
-    assert float((errors / reference.unit_in_last_place(value, torch.float32)).max()) <= 13
+    errors /= reference.unit_in_last_place(value, torch.float32)
+    print(f"largest error: {float(errors.max()):.2f} ulp")
+    assert float(errors.max()) <= 5
 
 
 def test_fp64_is_fp64(device: torch.device, approximate: str) -> None:
