@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "layer_norm_backward.cuh"
-#include "layer_norm_direct.cuh"
+#include "layer_norm_held.cuh"
 
 namespace {
 
@@ -90,8 +90,9 @@ std::string numbers_of(int last) {
 
 template <class Shape>
 std::string forward_name() {
-  return numbers_of<Shape>(Shape::wanted_blocks) + (Shape::is_streaming ? "s" : "") +
-         (Shape::is_overlapping ? "o" : "") + (Shape::is_hoisting ? "h" : "");
+  return numbers_of<Shape>(Shape::wanted_blocks) + (Shape::streams_loads ? "l" : "") +
+         (Shape::streams_stores ? "s" : "") + (Shape::is_overlapping ? "o" : "") +
+         (Shape::is_hoisting ? "h" : "");
 }
 
 /// Variants of one direction for one type, as {warps, vectors, stages, blocks an SM or teams,
@@ -109,32 +110,35 @@ struct table {
 };
 
 using detail::hoisting;
+using detail::loads_streaming;
 using detail::overlapping;
-using detail::streaming;
-using forward_fp32 =
-    table<row_shape<16, 2, 1, 0>, row_shape<16, 2, 0, 2>, row_shape<16, 2, 0, 3>,
-          row_shape<16, 2, 0, 2, hoisting>, row_shape<8, 4, 0, 4>, row_shape<8, 4, 0, 5>,
-          row_shape<8, 4, 0, 3, hoisting>, row_shape<16, 2, 0, 3, streaming>,
-          row_shape<16, 2, 0, 3, overlapping>, row_shape<8, 4, 0, 5, overlapping>,
-          row_shape<16, 2, 0, 3, streaming + overlapping>,
-          row_shape<16, 2, 0, 2, streaming + overlapping + hoisting>>;
+using detail::stores_streaming;
+constexpr int both_streaming = loads_streaming + stores_streaming;
+using forward_fp32 = table<row_shape<16, 2, 0, 2, overlapping + hoisting>,
+                           row_shape<16, 2, 0, 2, loads_streaming + overlapping + hoisting>,
+                           row_shape<16, 2, 0, 2, stores_streaming + overlapping + hoisting>,
+                           row_shape<16, 2, 0, 2, both_streaming + overlapping + hoisting>,
+                           row_shape<16, 2, 0, 3, loads_streaming>, row_shape<16, 2, 1, 0>,
+                           row_shape<16, 2, 2, 1>, row_shape<16, 2, 2, 2>, row_shape<16, 2, 3, 1>,
+                           row_shape<16, 2, 3, 2>, row_shape<32, 1, 2, 1>, row_shape<32, 1, 3, 1>,
+                           row_shape<32, 1, 4, 1>, row_shape<8, 4, 2, 2>, row_shape<8, 4, 2, 3>>;
 using forward_bf16 =
-    table<row_shape<4, 4, 1, 0>, row_shape<4, 4, 0, 8>, row_shape<8, 2, 0, 6>,
-          row_shape<8, 2, 0, 4, hoisting>, row_shape<4, 4, 0, 8, streaming>,
-          row_shape<8, 2, 0, 6, streaming>, row_shape<8, 2, 0, 5, streaming>,
-          row_shape<8, 2, 0, 7, streaming>, row_shape<16, 1, 0, 3, streaming>,
-          row_shape<16, 1, 0, 4, streaming>, row_shape<8, 2, 0, 6, streaming + overlapping>,
-          row_shape<8, 2, 0, 5, streaming + hoisting>,
-          row_shape<16, 1, 0, 3, streaming + overlapping>,
-          row_shape<4, 4, 0, 8, streaming + overlapping>>;
+    table<row_shape<8, 2, 0, 5>, row_shape<8, 2, 0, 5, loads_streaming>,
+          row_shape<8, 2, 0, 5, stores_streaming>, row_shape<8, 2, 0, 5, both_streaming>,
+          row_shape<8, 2, 0, 6, loads_streaming>, row_shape<4, 4, 1, 0>, row_shape<16, 1, 2, 2>,
+          row_shape<16, 1, 3, 2>, row_shape<16, 1, 4, 2>, row_shape<16, 1, 2, 3>,
+          row_shape<16, 1, 3, 3>, row_shape<8, 2, 2, 3>, row_shape<8, 2, 3, 3>,
+          row_shape<8, 2, 2, 4>, row_shape<8, 2, 3, 4>, row_shape<4, 4, 2, 4>,
+          row_shape<4, 4, 3, 4>>;
 using detail::backward_shape;
-using backward_fp32 = table<backward_shape<16, 2, 2, 2>, backward_shape<16, 2, 3, 1>,
-                            backward_shape<8, 4, 2, 2>, backward_shape<32, 1, 2, 1>>;
+using backward_fp32 =
+    table<backward_shape<16, 2, 2, 2>, backward_shape<16, 2, 3, 1>, backward_shape<8, 4, 2, 2>,
+          backward_shape<32, 1, 2, 1>, backward_shape<32, 1, 3, 1>, backward_shape<32, 2, 2, 1>>;
 using backward_bf16 =
-    table<backward_shape<8, 2, 2, 3>, backward_shape<8, 2, 2, 4>, backward_shape<8, 2, 3, 3>,
-          backward_shape<8, 2, 3, 2>, backward_shape<8, 2, 4, 2>, backward_shape<16, 1, 2, 2>,
-          backward_shape<16, 1, 3, 2>, backward_shape<4, 4, 2, 3>, backward_shape<4, 4, 2, 4>,
-          backward_shape<4, 4, 3, 3>>;
+    table<backward_shape<8, 2, 2, 3>, backward_shape<8, 2, 3, 2>, backward_shape<16, 1, 2, 2>,
+          backward_shape<16, 1, 3, 2>, backward_shape<16, 1, 4, 2>, backward_shape<16, 1, 4, 1>,
+          backward_shape<16, 2, 2, 1>, backward_shape<32, 1, 2, 1>, backward_shape<32, 1, 3, 1>,
+          backward_shape<32, 2, 2, 1>>;
 
 /// The variants in their order; built once for each direction and type.
 const std::vector<variant>& variants(bool is_backward, bool bf16) {
@@ -146,8 +150,9 @@ const std::vector<variant>& variants(bool is_backward, bool bf16) {
 
 }  // namespace
 
-/// "warps,vectors,stages,blocks an SM" of a variant, with s for streaming, o for overlapping, h
-/// for hoisting; of a backward one "warps,vectors,stages,teams"; null after the last.
+/// "warps,vectors,stages,blocks an SM" of a variant, with l and s for streaming loads and stores, o
+/// for overlapping, h for hoisting; of a backward one "warps,vectors,stages,teams"; null after the
+/// last.
 extern "C" __attribute__((visibility("default"))) const char* layer_norm_variant_name(int backward,
                                                                                       int bf16,
                                                                                       int index) {

@@ -3,7 +3,8 @@
 
 Every contender is a CUDA graph of calls that rotate over sets of buffers, larger together than
 four times the L2 cache. Rounds time the graph of each contender in turn, so that drift hits all
-alike. A ratio is the median over rounds of contender time / copy time, with a 95% bootstrap
+alike. The caches are filled with other data before each graph: lines that a kernel leaves to be the
+first to go make no room among what others have left. A ratio is the median over rounds of contender time / copy time, with a 95% bootstrap
 interval: forward and backward read and write four tensors, as a copy of two tensors does. A shape
 is warps of a team, vectors a thread, stages, blocks an SM (0: a block for each row) or teams of a
 block, and letters of options: see row_shape and backward_shape.
@@ -187,8 +188,10 @@ def captured(call: Callable[[Set], object], sets: list[Set]) -> torch.cuda.CUDAG
 def times_us(graphs: dict[str, torch.cuda.CUDAGraph], rounds: int) -> dict[str, Tensor]:
     """Time of one call of every contender in every round, in microseconds."""
     events = []
+    other = torch.empty(1 << 28, device="cuda", dtype=torch.uint8)
     for _ in range(rounds):
         for name, graph in graphs.items():
+            other.zero_()
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             start.record()
             graph.replay()

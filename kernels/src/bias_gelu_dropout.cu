@@ -18,8 +18,9 @@ namespace {
 struct forward_call {
   static constexpr bool backward = false;
   template <class Element>
-  using shape = std::conditional_t<sizeof(Element) == 4, detail::tile_shape<256, 64, 16, 2, 4, true>,
-                                   detail::tile_shape<128, 32, 16, 2, 8, true>>;
+  using shape =
+      std::conditional_t<sizeof(Element) == 4, detail::tile_shape<256, 64, 16, 2, 4, true>,
+                         detail::tile_shape<256, 32, 16, 2, 4, true>>;
 };
 
 }  // namespace

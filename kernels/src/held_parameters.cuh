@@ -55,4 +55,14 @@ struct held_parameters {
   }
 };
 
+/// Keeps what is computed from a value out of the registers that outlive a loop's turn.
+template <class Value>
+__device__ __forceinline__ void forget(Value& value) {
+  static_assert(sizeof(Value) % sizeof(unsigned) == 0);
+#pragma unroll
+  for (unsigned k = 0; k < sizeof(Value) / sizeof(unsigned); ++k) {
+    asm volatile("" : "+r"(reinterpret_cast<unsigned*>(&value)[k]));
+  }
+}
+
 }  // namespace opscope::kernels::detail

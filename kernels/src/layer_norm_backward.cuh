@@ -141,16 +141,6 @@ __device__ __forceinline__ void sum_over_team(float (&values)[2],
   }
 }
 
-/// Keeps what is computed from a value out of the registers that outlive a loop's turn.
-template <class Value>
-__device__ __forceinline__ void forget(Value& value) {
-  static_assert(sizeof(Value) % sizeof(unsigned) == 0);
-#pragma unroll
-  for (unsigned k = 0; k < sizeof(Value) / sizeof(unsigned); ++k) {
-    asm volatile("" : "+r"(reinterpret_cast<unsigned*>(&value)[k]));
-  }
-}
-
 /// Adds up the column sums of a block's teams, in the order of the teams, and stores them as the
 /// block's row of partial sums. A thread leaves its own in its team's staging memory.
 template <class Element, class Shape>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <opscope/kernels/layer_norm_device.hpp>
 
-#include "layer_norm_direct.cuh"
+#include "layer_norm_held.cuh"
 
 namespace opscope::kernels {
 namespace {
@@ -18,11 +18,13 @@ using detail::row_shape;
 //   bf16   {8, 2, 0, 5}s 1.055*      {8, 2, 0, 6}s 1.065     {4, 4, 1, 0} 1.106
 template <class... Shapes>
 struct shape_list {};
-using shapes =
-    shape_list<row_shape<1, 1, 2, 8>, row_shape<1, 2, 2, 8>, row_shape<1, 4, 2, 6>,
-               row_shape<4, 2, 2, 8>, row_shape<8, 2, 0, 5, detail::streaming>,
-               row_shape<16, 2, 0, 2, detail::streaming + detail::overlapping + detail::hoisting>,
-               row_shape<16, 4, 1, 0>, row_shape<32, 4, 1, 0>>;
+using shapes = shape_list<row_shape<1, 1, 2, 8>, row_shape<1, 2, 2, 8>, row_shape<1, 4, 2, 6>,
+                          row_shape<4, 2, 2, 8>,
+                          row_shape<8, 2, 0, 5, detail::loads_streaming + detail::stores_streaming>,
+                          row_shape<16, 2, 0, 2,
+                                    detail::loads_streaming + detail::stores_streaming +
+                                        detail::overlapping + detail::hoisting>,
+                          row_shape<16, 4, 1, 0>, row_shape<32, 4, 1, 0>>;
 constexpr std::int64_t largest_row = 4096;  // in vectors
 
 template <class Element>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forward kernels: rows held in registers, and rows of any size and alignment, read thrice.
+// What the forward kernels share, and the one for rows of any size and alignment, read thrice.
 #pragma once
 
 #include <cfloat>
@@ -132,67 +132,6 @@ __device__ __forceinline__ void store_output(const forward_rows<Element>& data, 
   store<Width>(data.output + row * data.hidden + column, out);
 }
 
-template <class Element, bool Residual, class Shape>
-__global__ void __launch_bounds__(Shape::block_threads, Shape::min_blocks)
-    held_forward(forward_rows<Element> data) {
-  using value = value_of<Element>;
-  constexpr int width = vector_width<Element>;
-  constexpr int streams = Residual ? 2 : 1;
-  extern __shared__ uint4 staged[];
-  __shared__ statistics_scratch<value> scratch;
-  using stages_type = staged_rows<Element, streams, Shape>;
-  const stages_type stages(staged, static_cast<int>(data.hidden / width));
-  const Element* sources[streams] = {data.input};
-  if constexpr (Residual) sources[1] = data.residual;
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * Shape::teams_a_block +
-                             threadIdx.x / Shape::team_threads;
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * Shape::teams_a_block;
-#pragma unroll
-  for (int s = 0; s < Shape::stages; ++s) {
-    stages.fetch(sources, first + s * step, data.rows, s);
-  }
-  int turn = 0;
-  for (std::int64_t row = first; row < data.rows; row += step) {
-    const vector<Element>* const stage = stages.stage(turn);
-    stages.wait();
-    value x[Shape::vectors][width];
-#pragma unroll
-    for (int r = 0; r < Shape::vectors; ++r) {
-      if (!stages.active(r)) continue;
-      vector<Element> sum = stages_type::at(stage, 0, r);
-      if constexpr (Residual) {
-        const vector<Element> residual = stages_type::at(stage, 1, r);
-#pragma unroll
-        for (int i = 0; i < width; ++i) {
-          sum.lanes[i] = narrow<Element>(widen(sum.lanes[i]) + widen(residual.lanes[i]));
-        }
-        store<width>(data.sum + row * data.hidden + stages.place(r) * width, sum.lanes);
-      }
-#pragma unroll
-      for (int i = 0; i < width; ++i) x[r][i] = widen(sum.lanes[i]);
-    }
-    stages.fetch(sources, row + Shape::stages * step, data.rows, turn);
-    turn = turn + 1 == Shape::stages ? 0 : turn + 1;
-    const auto visit = [&](auto&& use) {
-#pragma unroll
-      for (int r = 0; r < Shape::vectors; ++r) {
-        if (!stages.active(r)) continue;
-#pragma unroll
-        for (int i = 0; i < width; ++i) use(x[r][i]);
-      }
-    };
-    const auto found = statistics_of<value>(visit, data.hidden, data.eps, Shape::warps, scratch);
-    if (stages.place(0) == 0) {
-      data.mean[row] = found.mean;
-      data.rstd[row] = found.rstd;
-    }
-#pragma unroll
-    for (int r = 0; r < Shape::vectors; ++r) {
-      if (stages.active(r)) store_output(data, row, stages.place(r) * width, found, x[r]);
-    }
-  }
-}
-
 /// A block a row: the sum is stored, and read again from the caches for each pass.
 template <class Element, int Width>
 __global__ void __launch_bounds__(512) streamed_forward(forward_rows<Element> data) {
@@ -239,18 +178,6 @@ __global__ void __launch_bounds__(512) streamed_forward(forward_rows<Element> da
       store_output(data, row, j, found, x);
     }
   }
-}
-
-template <class Element, bool Residual, class Shape>
-cudaError_t launch_held_forward(const forward_rows<Element>& data, int processors,
-                                cudaStream_t stream) {
-  constexpr auto kernel = held_forward<Element, Residual, Shape>;
-  constexpr std::size_t bytes = Shape::stages * (Residual ? 2 : 1) * Shape::stage_bytes;
-  const cudaError_t status = allow_shared_memory<kernel>(bytes);
-  if (status != cudaSuccess) return status;
-  const auto grid = static_cast<unsigned>(blocks_for<Shape>(data.rows, processors));
-  kernel<<<grid, Shape::block_threads, bytes, stream>>>(data);
-  return cudaGetLastError();
 }
 
 }  // namespace opscope::kernels::detail

@@ -17,9 +17,10 @@ constexpr int warp_threads = 32;
 constexpr int max_team_warps = 32;
 
 // What a kernel may do besides; to be added up.
-constexpr int streaming = 1;    ///< loads and stores leave the caches to others
-constexpr int overlapping = 2;  ///< blocks start while the last ones before them still run
-constexpr int hoisting = 4;     ///< loads the parameters with the row, into more registers
+constexpr int loads_streaming = 1;   ///< what it loads leaves the caches first
+constexpr int stores_streaming = 2;  ///< what it stores leaves the caches first
+constexpr int overlapping = 4;       ///< blocks start while the last ones before them still run
+constexpr int hoisting = 8;          ///< loads the parameters with the row, into more registers
 
 /// How rows held on the chip are spread over threads.
 ///
@@ -29,14 +30,15 @@ constexpr int hoisting = 4;     ///< loads the parameters with the row, into mor
 ///                     to registers, and has a team of its own
 /// @tparam BlocksAnSm  of a grid that walks over the rows; 0: as many blocks as the rows need.
 ///                     Without stages: blocks that a multiprocessor must have registers for
-/// @tparam Options     streaming, overlapping, hoisting; of rows without stages
+/// @tparam Options     of rows without stages
 template <int Warps, int Vectors, int Stages, int BlocksAnSm, int Options = 0>
 struct row_shape {
   static constexpr int warps = Warps;
   static constexpr int vectors = Vectors;
   static constexpr int stages = Stages;
   static constexpr int blocks_an_sm = Stages > 0 ? BlocksAnSm : 0;
-  static constexpr bool is_streaming = (Options & streaming) != 0;
+  static constexpr bool streams_loads = (Options & loads_streaming) != 0;
+  static constexpr bool streams_stores = (Options & stores_streaming) != 0;
   static constexpr bool is_hoisting = (Options & hoisting) != 0;
   static constexpr bool is_overlapping = (Options & overlapping) != 0;
   static constexpr int wanted_blocks = BlocksAnSm;
