@@ -16,6 +16,7 @@ from typing import Any
 from opscope import _core
 from opscope._checks import count, file_path, flag
 from opscope._errors import Error
+from opscope._text import readable
 
 _GROUPINGS = (
     "op",
@@ -62,8 +63,8 @@ class Table:
     """A summary: print it, or take its numbers."""
 
     def __init__(self, path: Path, options: dict[str, Any]) -> None:
-        self._text = _core.summary(str(path), format="table", width=_width(), **options)
-        self._json = _core.summary(str(path), format="json", **options)
+        self._text = _core.summary(path, format="table", width=_width(), **options)
+        self._json = _core.summary(path, format="json", **options)
 
     def __str__(self) -> str:
         return self._text.rstrip("\n")
@@ -171,7 +172,7 @@ class Capture:
         """Every event, as `export` writes it."""
         with tempfile.TemporaryDirectory(prefix="opscope-") as folder:
             file = Path(folder) / "events.json.gz"
-            _core.export(str(self.path), str(file), force=False)
+            _core.export(self.path, file, force=False)
             with gzip.open(file, "rt", encoding="utf-8") as text:
                 document = json.load(text)
         return Events(document["traceEvents"])
@@ -179,13 +180,13 @@ class Capture:
     @property
     def ledger(self) -> dict[str, dict[str, int]]:
         """What was delivered, dropped, untimed, unlinked, clamped, skipped; by kind of record."""
-        document: dict[str, Any] = json.loads(_core.verify(str(self.path), format="json"))
+        document: dict[str, Any] = json.loads(_core.verify(self.path, format="json"))
         ledger: dict[str, dict[str, int]] = document["ledger"]
         return ledger
 
     def verify(self) -> dict[str, Any]:
         """The `opscope.verify/1` document."""
-        document: dict[str, Any] = json.loads(_core.verify(str(self.path), format="json"))
+        document: dict[str, Any] = json.loads(_core.verify(self.path, format="json"))
         return document
 
     def export(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
@@ -199,7 +200,7 @@ class Capture:
         if not out.name.endswith((".json", ".json.gz")):
             raise ValueError(f"export: path must end in .json or .json.gz, got {str(out)!r}")
         refuse_existing([out], flag("export", "force", force))
-        _core.export(str(self.path), str(out), force=force)
+        _core.export(self.path, out, force=force)
         return out
 
     def view(self) -> None:
@@ -207,7 +208,7 @@ class Capture:
         subprocess.run([_program(), "view", str(self.path)], check=True)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._path}>"
+        return f"<{type(self).__name__} {readable(str(self._path))}>"
 
 
 def _program() -> str:

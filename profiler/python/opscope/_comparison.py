@@ -2,7 +2,6 @@
 """Candidates against a baseline: what is asked for; the timed passes are the native engine's."""
 
 import functools
-import json
 import shutil
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from opscope._capture import refuse_existing
 from opscope._checks import count, flag
 from opscope._errors import Error
 from opscope._receipt import Receipt
+from opscope._text import json_of
 
 if TYPE_CHECKING:
     import torch
@@ -187,7 +187,7 @@ def _run_passes(
 
     options = {
         "timing": on_timing,
-        "output": str(settings.output),
+        "output": settings.output,
         "force": settings.force,
         "strict": settings.strict,
         "warmup": settings.warmup,
@@ -200,7 +200,7 @@ def _run_passes(
         failed[:] = [call]
 
     try:
-        _compare.run(json.dumps(document), calls, call_contender, on_failure, index, options)
+        _compare.run(json_of(document), calls, call_contender, on_failure, index, options)
     except (Exception, SystemExit) as failure:
         if settings.named and failed and failed[0][0] is failure:
             _, cell, contender, recording = failed[0]

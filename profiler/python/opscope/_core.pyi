@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The native module: collecting runtime, frame tracer, and the analyses of captures.
 
-Failures are `opscope._errors.Error` with one line. Nothing here imports torch.
+Failures are `opscope._errors.Error` with one line. Nothing here imports torch. Texts show bytes
+that are no UTF-8 as U+FFFD.
 """
+
+import os
+from pathlib import Path
 
 __version__: str
 
@@ -14,7 +18,7 @@ DRAM_OPS: int
 DRAM_RANGES: int
 
 def session_start(
-    output: str,
+    output: str | os.PathLike[str],
     *,
     force: bool = False,
     strict: bool = False,
@@ -36,7 +40,7 @@ def session_stop() -> None: ...
 def session_pause() -> None: ...
 def session_resume() -> None: ...
 def session_flush() -> None: ...
-def session_path() -> str: ...
+def session_path() -> Path: ...
 def recording() -> bool:
     """Has this process a session (paused or not)?"""
 
@@ -80,7 +84,7 @@ def document(name: str, json: str) -> None: ...
 def warn(line: str) -> None: ...
 def machine_json() -> str: ...
 def summary(
-    path: str,
+    path: str | os.PathLike[str],
     by: str = "op",
     group_by_shape: bool = False,
     top: int = 0,
@@ -91,8 +95,12 @@ def summary(
 ) -> str:
     """`format` is table, json, csv or markdown."""
 
-def verify(path: str, format: str = "table") -> str: ...
-def receipt(path: str, format: str = "table", width: int = 80, full: bool = False) -> str:
+def verify(path: str | os.PathLike[str], format: str = "table") -> str: ...
+def receipt(
+    path: str | os.PathLike[str], format: str = "table", width: int = 80, full: bool = False
+) -> str:
     """`format` is table, json, csv or markdown; a table is short unless it is to be full."""
 
-def export(path: str, out: str, force: bool = False) -> None: ...
+def export(
+    path: str | os.PathLike[str], out: str | os.PathLike[str], force: bool = False
+) -> None: ...

@@ -5,7 +5,6 @@ One session a process, so states are few: closed, open but paused (a schedule's 
 A profile that finds another one on records nothing, says so once, and lets its block run.
 """
 
-import json
 import os
 import shutil
 import sys
@@ -23,6 +22,7 @@ from opscope._capture import Capture
 from opscope._checks import count, file_path, flag
 from opscope._errors import Error
 from opscope._schedule import Action, Schedule
+from opscope._text import json_of
 
 _PYTHON_MODES = {
     "off": _core.PYTHON_OFF,
@@ -255,9 +255,7 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
         if self._windows:
             output = output.with_name(f"{output.stem}.{self._windows + 1}{output.suffix}")
         try:
-            _core.session_start(
-                str(output), force=self._force, metadata=_metadata(), **self._options
-            )
+            _core.session_start(output, force=self._force, metadata=_metadata(), **self._options)
         except Error as failure:
             if self._strict:
                 raise
@@ -302,7 +300,7 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
                 raise
             _warn(self._refused, stacklevel=3)
             return False
-        path = Path(_core.session_path())
+        path = _core.session_path()
         if self._recorded:
             self._path = path
         else:  # a warm-up that no recorded step followed
@@ -329,7 +327,7 @@ def _metadata() -> str:
         value = os.environ.get(name, "")
         if value.isdecimal():
             facts[name.lower()] = int(value)
-    return json.dumps(facts)
+    return json_of(facts)
 
 
 def detach() -> None:

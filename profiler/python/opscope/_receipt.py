@@ -51,7 +51,7 @@ class Receipt(Capture):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(path)
-        self._json = _core.receipt(str(path), format="json")
+        self._json = _core.receipt(path, format="json")
 
     def __str__(self) -> str:
         return self.text()
@@ -67,7 +67,7 @@ class Receipt(Capture):
 
     def text(self, form: str = "table", *, full: bool = False) -> str:
         """As `--format` names it: table, json, csv or markdown; `full` is the table's."""
-        return _core.receipt(str(self.path), format=form, full=full).rstrip("\n")
+        return _core.receipt(self.path, format=form, full=full).rstrip("\n")
 
     @property
     def any_wrong(self) -> bool:

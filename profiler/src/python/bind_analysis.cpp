@@ -2,6 +2,7 @@
 //
 // The analyses of a capture, as text. They run without the GIL.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include "export/export_file.hpp"
 #include "opscope/error.hpp"
 #include "python/bindings.hpp"
+#include "python/py_object.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -22,7 +24,7 @@ using namespace nb::literals;
 namespace opscope::python {
 namespace {
 
-capture::capture open(const std::string& path) {
+capture::capture open(const std::filesystem::path& path) {
   result<capture::capture> opened = capture::capture::open(path);
   if (!opened) {
     const read_error& why = opened.error();
@@ -52,30 +54,48 @@ std::string formatted(const Report& report, const std::string& format, unsigned 
   return to_table(report, width);
 }
 
-std::string summary(const std::string& path, const std::string& by, bool group_by_shape,
-                    std::size_t top, const std::string& sort, bool full, const std::string& format,
-                    unsigned width) {
-  refuse_unknown(format);
-  const nb::gil_scoped_release released;
-  return formatted(analyse::summarise(open(path), {by, group_by_shape, top, sort, full}), format,
-                   width);
+/// What `analysis` makes, without the GIL, of a capture whose names may hold any bytes.
+template <typename Analysis>
+nb::str shown(const Analysis& analysis) {
+  std::string text;
+  {
+    const nb::gil_scoped_release released;
+    text = analysis();
+  }
+  owned made = readable(text);
+  if (!made) throw nb::python_error();
+  return nb::steal<nb::str>(made.release());
 }
 
-std::string verify(const std::string& path, const std::string& format) {
+nb::str summary(const std::filesystem::path& path, const std::string& by, bool group_by_shape,
+                std::size_t top, const std::string& sort, bool full, const std::string& format,
+                unsigned width) {
+  refuse_unknown(format);
+  return shown([&] {
+    return formatted(analyse::summarise(open(path), {by, group_by_shape, top, sort, full}), format,
+                     width);
+  });
+}
+
+nb::str verify(const std::filesystem::path& path, const std::string& format) {
   if (format != "table" && format != "json") refuse(format, "table, json");
-  const nb::gil_scoped_release released;
-  const analyse::verification report = exporter::verify(open(path));
-  return format == "json" ? to_json(report) : to_table(report);
+  return shown([&] {
+    const analyse::verification report = exporter::verify(open(path));
+    return format == "json" ? to_json(report) : to_table(report);
+  });
 }
 
-std::string receipt(const std::string& path, const std::string& format, unsigned width, bool full) {
+nb::str receipt(const std::filesystem::path& path, const std::string& format, unsigned width,
+                bool full) {
   refuse_unknown(format);
-  const nb::gil_scoped_release released;
-  const analyse::receipt made = analyse::make_receipt(open(path));
-  return format == "table" && !full ? to_brief(made, width) : formatted(made, format, width);
+  return shown([&] {
+    const analyse::receipt made = analyse::make_receipt(open(path));
+    return format == "table" && !full ? to_brief(made, width) : formatted(made, format, width);
+  });
 }
 
-void export_capture(const std::string& path, const std::string& out, bool force) {
+void export_capture(const std::filesystem::path& path, const std::filesystem::path& out,
+                    bool force) {
   const nb::gil_scoped_release released;
   exporter::export_file(open(path), out, force);
 }

@@ -5,6 +5,7 @@
 // Under the timeline it is called by a Python function instead, whose frame and call the trace
 // shows.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 
 #include <functional>
@@ -18,6 +19,7 @@
 #include "compare/engine.hpp"
 #include "compare/observer.hpp"
 #include "opscope/error.hpp"
+#include "python/py_object.hpp"
 
 namespace nb = nanobind;
 
@@ -114,7 +116,7 @@ comparison::plan make_plan(const nb::list& cells, const nb::object& trampoline,
     }
     plan.cells.push_back(std::move(contenders));
   }
-  plan.output = nb::cast<std::string>(options["output"]);
+  plan.output = nb::cast<std::filesystem::path>(options["output"]);
   plan.force = nb::cast<bool>(options["force"]);
   plan.strict = nb::cast<bool>(options["strict"]);
   plan.limits.warmup = nb::cast<std::uint32_t>(options["warmup"]);
@@ -158,7 +160,7 @@ NB_MODULE(_compare, module) {
       std::rethrow_exception(failure);
     } catch (const opscope::error& known) {
       const nb::object type = nb::module_::import_("opscope._errors").attr("Error");
-      PyErr_SetString(type.ptr(), known.what());
+      opscope::python::raise(type.ptr(), known.what());
     }
   });
   module.def("run", &run, nb::arg("document"), nb::arg("cells"), nb::arg("trampoline"),

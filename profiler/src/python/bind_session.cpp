@@ -4,11 +4,13 @@
 // runs inside a start and a stop, takes it back for itself.
 #include <dlfcn.h>
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -62,7 +64,8 @@ bool torch_is_imported() {
 }
 
 struct session_request {
-  std::string output, metadata;
+  std::filesystem::path output;
+  std::string metadata;
   bool force, strict, shapes, wait_when_full, gpu, api, ops, nvtx;
   std::uint32_t python, dram, counter_capacity;
   std::uint64_t memory_bytes;
@@ -89,9 +92,6 @@ opscope_session_options options_of(const session_request& request) {
 }
 
 void start(const session_request& request) {
-  if (request.output.find('\0') != std::string::npos) {
-    throw error("cannot profile: the path holds a NUL byte (leave that out)");
-  }
   const opscope_runtime& core = runtime();
   const bool torch = torch_is_imported();
   const auto missing = request.ops && torch ? load_observer() : std::nullopt;
@@ -242,9 +242,9 @@ void bind_session(nb::module_& module) {
 
   module.def(
       "session_start",
-      [](const std::string& output, bool force, bool strict, std::uint32_t python, bool shapes,
-         std::uint32_t dram, std::uint32_t counter_capacity, std::uint64_t memory_bytes,
-         bool wait_when_full, bool gpu, bool api, bool ops, bool nvtx,
+      [](const std::filesystem::path& output, bool force, bool strict, std::uint32_t python,
+         bool shapes, std::uint32_t dram, std::uint32_t counter_capacity,
+         std::uint64_t memory_bytes, bool wait_when_full, bool gpu, bool api, bool ops, bool nvtx,
          const std::string& metadata) {
         start({output, metadata, force, strict, shapes, wait_when_full, gpu, api, ops, nvtx, python,
                dram, counter_capacity, memory_bytes});
@@ -261,7 +261,7 @@ void bind_session(nb::module_& module) {
   module.def("session_flush", &call_released<&opscope_runtime::session_flush>,
              "Writes to the capture what was recorded so far.");
   module.def(
-      "session_path", [] { return std::string{runtime().session_path()}; },
+      "session_path", [] { return std::filesystem::path{runtime().session_path()}; },
       "Path of the current or last capture.");
   module.def("recording", &session_is_ours, "Has this process a session (paused or not)?");
   module.def("attach_ops", &attach_ops,

@@ -28,7 +28,7 @@ std::string package_folder(const char* name) {
     if (!spec) PyErr_Clear();
     file = attribute(spec.get(), "origin");
   }
-  const std::string path{text(file.get())};
+  const std::string path = bytes_of(file.get());
   const auto slash = path.rfind('/');
   return slash == std::string::npos ? std::string{} : path.substr(0, slash + 1);
 }
@@ -140,7 +140,7 @@ function_info code_table::add_function(PyCodeObject* code) noexcept try {
 #else
   const std::string_view name = text(code->co_name);
 #endif
-  const std::string_view file = text(code->co_filename);
+  const std::string file = bytes_of(code->co_filename);
   function_info info;
   info.name = intern(name);
   info.file = intern(file);

@@ -136,12 +136,12 @@ void name_module_call(shadow_stack& stack, shadow_frame& frame, PyFrameObject* r
 /// The name that the program gave a threading.Thread, which its first frame has as `self`. The
 /// system knows it from Python 3.14 on.
 void name_thread(const shadow_stack& stack, PyFrameObject* first, PyCodeObject* code) {
-  if (text(code->co_name) != "_bootstrap" || !text(code->co_filename).ends_with("threading.py"))
+  if (text(code->co_name) != "_bootstrap" || !bytes_of(code->co_filename).ends_with("threading.py"))
     return;
   const keep_exception kept;
   const owned thread = self_of(first);
   const owned name = attribute(thread.get(), "_name");
-  const std::string given{text(name.get())};
+  const std::string given = bytes_of(name.get());
   if (!given.empty() && self().runtime->name_thread != nullptr)
     self().runtime->name_thread(stack.shared->os_id, given.c_str());
 }

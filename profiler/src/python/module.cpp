@@ -5,6 +5,7 @@
 
 #include "opscope/error.hpp"
 #include "python/bindings.hpp"
+#include "python/py_object.hpp"
 
 namespace nb = nanobind;
 
@@ -19,7 +20,7 @@ void translate(const std::exception_ptr& raised, void*) {
     if (errors == nullptr) PyErr_Clear();
     PyObject* type = errors ? PyObject_GetAttrString(errors, "Error") : nullptr;
     if (type == nullptr) PyErr_Clear();
-    PyErr_SetString(type ? type : PyExc_RuntimeError, failure.what());
+    opscope::python::raise(type ? type : PyExc_RuntimeError, failure.what());
     Py_XDECREF(type);
     Py_XDECREF(errors);
   }

@@ -9,6 +9,7 @@
 #include <frameobject.h>
 #endif
 
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -84,6 +85,34 @@ inline std::string_view text(PyObject* object) noexcept {
     return {};
   }
   return {bytes, static_cast<std::size_t>(size)};
+}
+
+/// A str's bytes as the system has them: a file's name need not be UTF-8, and Python hides the
+/// other bytes of one in lone surrogates. Empty for what is no str.
+inline std::string bytes_of(PyObject* object) {
+  if (const std::string_view plain = text(object); !plain.empty()) return std::string{plain};
+  if (object == nullptr || !PyUnicode_Check(object)) return {};
+  for (const char* const surrogates : {"surrogateescape", "replace"}) {
+    const owned bytes{PyUnicode_AsEncodedString(object, "utf-8", surrogates)};
+    if (bytes) {
+      return {PyBytes_AS_STRING(bytes.get()),
+              static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.get()))};
+    }
+    PyErr_Clear();
+  }
+  return {};
+}
+
+/// A str for a reader: bytes that are no UTF-8 are replaced. Empty, with an exception set, without
+/// memory.
+inline owned readable(std::string_view bytes) noexcept {
+  return owned{
+      PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace")};
+}
+
+/// Raises `type` with a line that may name a file.
+inline void raise(PyObject* type, const char* line) noexcept {
+  if (const owned message = readable(line)) PyErr_SetObject(type, message.get());
 }
 
 }  // namespace opscope::python
