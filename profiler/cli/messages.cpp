@@ -10,6 +10,7 @@
 #include <iostream>
 #include <string>
 
+#include "analyse/characters.hpp"
 #include "analyse/text_layout.hpp"
 #include "export/export_file.hpp"
 
@@ -19,12 +20,17 @@ namespace {
 std::string escaped(std::string_view text) {
   std::string out;
   while (!text.empty()) {
-    const auto size = analyse::control_size(text);
-    if (size == 0) out += text.front();
-    for (const char c : text.substr(0, size)) {
-      out += c == '\n' ? "\\n" : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    const auto control = analyse::control_size(text);
+    const auto whole = analyse::character_size(text);
+    const auto size = std::max<std::size_t>(whole, 1);
+    if (control == 0 && whole != 0) {
+      out += text.substr(0, size);
+    } else {
+      for (const char c : text.substr(0, size)) {
+        out += c == '\n' ? "\\n" : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+      }
     }
-    text.remove_prefix(std::max<std::size_t>(size, 1));
+    text.remove_prefix(size);
   }
   return out;
 }

@@ -9,9 +9,8 @@
 #include <array>
 #include <cctype>
 #include <exception>
-#include <map>
-#include <set>
 
+#include "analyse/labels.hpp"
 #include "analyse/text_layout.hpp"
 
 namespace opscope::analyse {
@@ -165,65 +164,6 @@ std::string elided(const std::string& text, std::size_t width) {
   const auto least = std::min(display_width(base), width / 4);
   const auto rest = std::min(display_width(arguments), width - least);
   return elide_middle(base, width - rest) + elide_middle(arguments, rest);
-}
-
-/// `width` columns of `text`: its beginning, and what stands around byte `at`.
-std::string excerpt(const std::string& text, std::size_t at, std::size_t width) {
-  const bool ascii = display_width(text) == text.size();
-  if (!ascii || text.size() <= width || width < 6) return elide_middle(text, width);
-  const auto head = width / 3;
-  const auto shown = width - head - 2;
-  const auto begin = std::clamp(at - std::min(at, shown / 3), head, text.size() - shown);
-  const bool whole = begin + shown == text.size();
-  return text.substr(0, head) + "…" +
-         text.substr(begin - (whole ? 1 : 0), shown + (whole ? 1 : 0)) + (whole ? "" : "…");
-}
-
-using group = std::vector<std::size_t>;
-
-/// Labels that occur more than once, each with its places.
-std::map<std::string, group> alike(const std::vector<std::string>& labels) {
-  std::map<std::string, group> places;
-  for (std::size_t i = 0; i < labels.size(); ++i) places[labels[i]].push_back(i);
-  std::erase_if(places, [](const auto& entry) { return entry.second.size() < 2; });
-  return places;
-}
-
-/// Where the texts of a group part.
-std::size_t parting(const std::vector<std::string>& texts, const group& members) {
-  auto at = texts[members.front()].size();
-  for (const auto i : members) {
-    const auto& first = texts[members.front()];
-    const auto [here, there] = std::ranges::mismatch(first, texts[i]);
-    if (there == texts[i].end() && here == first.end()) continue;
-    at = std::min(at, static_cast<std::size_t>(here - first.begin()));
-  }
-  return at;
-}
-
-void show_the_difference(const std::vector<std::string>& texts, std::size_t width,
-                         std::vector<std::string>& labels) {
-  for (const auto& [label, members] : alike(labels)) {
-    const auto at = parting(texts, members);
-    for (const auto i : members) {
-      labels[i] = width == 0 ? texts[i] : excerpt(texts[i], at, width);
-    }
-  }
-}
-
-void number_the_rest(std::size_t width, std::vector<std::string>& labels) {
-  std::set<std::string> taken(labels.begin(), labels.end());
-  for (const auto& [label, members] : alike(labels)) {
-    std::size_t n = 0;
-    for (const auto i : members) {
-      do {
-        const auto number = " ~" + std::to_string(++n);
-        const auto kept =
-            width == 0 ? display_width(label) : width - std::min(width, number.size());
-        labels[i] = elide_middle(label, kept) + number;
-      } while (!taken.insert(labels[i]).second);
-    }
-  }
 }
 
 }  // namespace

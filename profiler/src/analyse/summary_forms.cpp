@@ -58,7 +58,7 @@ std::string cell_text(const summary_value& value, unit what, stage_form form) {
   return std::visit(overloaded{[](std::monostate) { return std::string("–"); },
                                [&](const stage_summary& stage) { return stage_text(stage, form); },
                                [&](std::int64_t number) { return number_text(number, what); },
-                               [](const std::string& text) { return on_one_line(text); }},
+                               [](const std::string& text) { return text; }},
                     value);
 }
 
@@ -74,6 +74,9 @@ std::vector<std::size_t> shown_columns(const summary& table) {
   return shown;
 }
 
+/// Columns of a terminal that shapes keep where no stage of a boundary has to give way for them.
+constexpr std::size_t shapes_width = 24;
+
 struct text_table {
   std::vector<text_column> columns;
   std::vector<std::vector<std::string>> rows;
@@ -83,7 +86,9 @@ text_table as_text(const summary& table, stage_form form) {
   text_table out;
   const auto shown = shown_columns(table);
   for (const auto c : shown) {
-    out.columns.push_back({table.columns[c].title, table.columns[c].what != unit::text});
+    const auto& column = table.columns[c];
+    out.columns.push_back({column.title, column.what != unit::text});
+    if (column.key == "input_shapes" && table.by == "op") out.columns.back().least = shapes_width;
   }
   for (const auto& row : table.rows) {
     auto& cells = out.rows.emplace_back();

@@ -8,20 +8,33 @@
 #include <cmath>
 #include <numeric>
 
+#include "analyse/characters.hpp"
+
 namespace opscope::analyse {
 namespace {
 
 constexpr std::string_view ellipsis = "…";
 
-bool continues(char byte) noexcept { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
+/// What a text begins with: its bytes, and the columns that it takes.
+struct glyph {
+  std::size_t bytes;
+  std::size_t columns;
+};
 
-/// Byte position of the `count`-th code point.
-std::size_t byte_at(std::string_view text, std::size_t count) noexcept {
+glyph first_of(std::string_view text) noexcept {
+  if (const auto control = control_size(text); control != 0) return {control, 1};
+  const auto size = character_size(text);
+  return size == 0 ? glyph{1, 1} : glyph{size, columns_of(text.substr(0, size))};
+}
+
+/// Bytes of the longest beginning that takes at most `columns`.
+std::size_t beginning(std::string_view text, std::size_t columns) noexcept {
   std::size_t at = 0;
-  while (at < text.size() && (count != 0 || continues(text[at]))) {
-    if (!continues(text[at])) --count;
-    ++at;
-    while (at < text.size() && continues(text[at])) ++at;
+  while (at < text.size()) {
+    const auto next = first_of(text.substr(at));
+    if (next.columns > columns) break;
+    at += next.bytes;
+    columns -= next.columns;
   }
   return at;
 }
@@ -51,8 +64,8 @@ fitted_columns fit(const std::vector<text_column>& columns,
   const auto least = std::min(out.widths[0], narrowest);
   const auto rest = [&] { return out.total() - out.widths[0]; };
   // Other texts give way before numbers are left out.
-  constexpr std::size_t shortest = 14;
   for (std::size_t c = 1; c < columns.size(); ++c) {
+    const auto shortest = columns[c].least;
     if (columns[c].right || out.widths[c] <= shortest || rest() + least <= width) continue;
     out.widths[c] -= std::min(out.widths[c] - shortest, rest() + least - width);
   }
@@ -88,16 +101,26 @@ std::size_t control_size(std::string_view text) noexcept {
 std::string on_one_line(std::string_view text) {
   std::string out;
   while (!text.empty()) {
-    const auto size = control_size(text);
-    out += size == 0 ? text.front() : ' ';
+    const auto control = control_size(text);
+    const auto size = control != 0 ? control : character_size(text);
+    if (control != 0) {
+      out += ' ';
+    } else {
+      out += size == 0 ? "\uFFFD" : text.substr(0, size);
+    }
     text.remove_prefix(std::max<std::size_t>(size, 1));
   }
   return out;
 }
 
 std::size_t display_width(std::string_view text) noexcept {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char byte) { return !continues(byte); }));
+  std::size_t columns = 0;
+  while (!text.empty()) {
+    const auto next = first_of(text);
+    columns += next.columns;
+    text.remove_prefix(next.bytes);
+  }
+  return columns;
 }
 
 std::string elide_middle(std::string_view text, std::size_t width) {
@@ -107,10 +130,15 @@ std::string elide_middle(std::string_view text, std::size_t width) {
   const auto kept = width - 1;
   const auto head = (kept + 1) / 2;
   const auto tail = kept - head;
-  std::string out(text.substr(0, byte_at(text, head)));
+  std::string out(text.substr(0, beginning(text, head)));
   out += ellipsis;
-  out += text.substr(byte_at(text, whole - tail));
-  return out;
+  auto rest = whole;
+  while (rest > tail) {
+    const auto next = first_of(text);
+    rest -= next.columns;
+    text.remove_prefix(next.bytes);
+  }
+  return out.append(text);
 }
 
 std::string pad_left(std::string_view text, std::size_t width) {
@@ -184,21 +212,19 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
   return out + line + '\n';
 }
 
-std::vector<std::string> elide_each(const std::vector<std::string>& texts, std::size_t width) {
-  std::vector<std::string> out;
-  out.reserve(texts.size());
-  for (const auto& text : texts) out.push_back(elide_middle(text, width));
-  return out;
-}
-
 std::string render_table(const std::vector<text_column>& columns,
                          const std::vector<std::vector<std::string>>& rows, std::size_t width,
                          const shortener& shorten, std::size_t least) {
   const auto fitted = fit(columns, rows, width, least);
-  std::vector<std::string> names;
-  names.reserve(rows.size());
-  for (const auto& row : rows) names.push_back(on_one_line(row[0]));
-  names = shorten(names, fitted.widths[0]);
+  std::vector<std::vector<std::string>> cells(fitted.widths.size());
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    for (const auto& row : rows) cells[c].push_back(row[c]);
+    if (c == 0) {
+      cells[c] = shorten(cells[c], fitted.widths[c]);
+    } else if (!columns[c].right) {
+      cells[c] = elide_each(cells[c], fitted.widths[c]);
+    }
+  }
   std::string out;
   const auto line = [&](const auto& text_of) {
     std::string text;
@@ -215,7 +241,7 @@ std::string render_table(const std::vector<text_column>& columns,
   for (std::size_t i = 0; i < fitted.total(); ++i) out += "─";
   out += '\n';
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    line([&](std::size_t c) { return c == 0 ? names[i] : rows[i][c]; });
+    line([&](std::size_t c) { return cells[c][i]; });
   }
   if (const auto shown = fitted.widths.size(); shown < columns.size()) {
     const auto left = columns.size() - shown;

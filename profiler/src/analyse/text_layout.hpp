@@ -8,16 +8,19 @@
 #include <string_view>
 #include <vector>
 
+#include "analyse/labels.hpp"
+
 namespace opscope::analyse {
 
 /// Bytes of the character that `text` begins with, if a terminal obeys it rather than show it: a
 /// control character, a line break, a change of the writing direction; else 0.
 [[nodiscard]] std::size_t control_size(std::string_view text) noexcept;
 
-/// `text`, which may be anybody's, with blanks for such characters.
+/// `text`, which may be anybody's, with blanks for such characters and U+FFFD for bytes that are no
+/// UTF-8.
 [[nodiscard]] std::string on_one_line(std::string_view text);
 
-/// Columns that a UTF-8 text takes on a terminal: its code points.
+/// Columns that a UTF-8 text takes on a terminal; a byte that is no UTF-8 takes one.
 [[nodiscard]] std::size_t display_width(std::string_view text) noexcept;
 
 /// `text` in at most `width` columns, the middle replaced by an ellipsis: kernel names differ at
@@ -51,19 +54,17 @@ namespace opscope::analyse {
 struct text_column {
   std::string title;
   bool right = false;
+  std::size_t least = 14;  ///< columns that a text keeps before numbers are left out
 };
 
 /// Writes the texts of a table's first column anew for a narrower one.
 using shortener =
     std::function<std::vector<std::string>(const std::vector<std::string>&, std::size_t width)>;
 
-/// Each elided in its middle.
-[[nodiscard]] std::vector<std::string> elide_each(const std::vector<std::string>& texts,
-                                                  std::size_t width);
-
 /// An aligned table with a rule under its titles. When it would exceed `width` (0: no limit), the
-/// texts of the first column are shortened, but not below `least` columns, then the gaps narrow,
-/// then the last columns are left out and a line names them.
+/// texts of the first column are shortened, but not below `least` columns, then those of the other
+/// columns, then the gaps narrow, then the last columns are left out and a line names them. Texts
+/// of a column that differ do so when they are shortened, too.
 [[nodiscard]] std::string render_table(const std::vector<text_column>& columns,
                                        const std::vector<std::vector<std::string>>& rows,
                                        std::size_t width, const shortener& shorten = elide_each,

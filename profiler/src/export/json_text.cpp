@@ -5,41 +5,12 @@
 #include <cmath>
 #include <cstdint>
 
+#include "analyse/characters.hpp"
+
 namespace opscope::exporter {
 namespace {
 
 constexpr std::string_view replacement = "\xEF\xBF\xBD";  // U+FFFD
-
-/// Continuation bytes that a lead byte asks for, and the range of the first of them (Unicode 15,
-/// table 3-7: it keeps out overlong forms, surrogates and code points above U+10FFFF).
-struct sequence {
-  unsigned continuation;
-  unsigned char low;
-  unsigned char high;
-};
-
-sequence sequence_of(unsigned char lead) {
-  if (lead >= 0xC2 && lead <= 0xDF) return {1, 0x80, 0xBF};
-  if (lead == 0xE0) return {2, 0xA0, 0xBF};
-  if (lead == 0xED) return {2, 0x80, 0x9F};
-  if (lead >= 0xE1 && lead <= 0xEF) return {2, 0x80, 0xBF};
-  if (lead == 0xF0) return {3, 0x90, 0xBF};
-  if (lead == 0xF4) return {3, 0x80, 0x8F};
-  if (lead >= 0xF1 && lead <= 0xF3) return {3, 0x80, 0xBF};
-  return {0, 0, 0};
-}
-
-/// Bytes of the well-formed sequence that begins at `text`, or 0.
-std::size_t well_formed(std::string_view text) {
-  const auto expected = sequence_of(static_cast<unsigned char>(text[0]));
-  if (expected.continuation == 0 || text.size() <= expected.continuation) return 0;
-  const auto first = static_cast<unsigned char>(text[1]);
-  if (first < expected.low || first > expected.high) return 0;
-  for (std::size_t i = 2; i <= expected.continuation; ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U) return 0;
-  }
-  return expected.continuation + 1U;
-}
 
 void append_control(std::string& out, unsigned char byte) {
   constexpr std::string_view hex = "0123456789abcdef";
@@ -81,7 +52,7 @@ json_text& json_text::quoted(std::string_view text) {
       text_ += static_cast<char>(byte);
     } else if (byte < 0x20 || byte == 0x7F) {
       append_control(text_, byte);
-    } else if (const auto size = well_formed(text); size > 0) {
+    } else if (const auto size = analyse::character_size(text); size > 0) {
       text_.append(text.substr(0, size));
       used = size;
     } else {

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <sstream>
+
 namespace opscope::analyse {
 namespace {
 
@@ -43,6 +46,36 @@ TEST(text_layout, elides_in_the_middle_by_code_points) {
   EXPECT_EQ(display_width(elide_middle("äöüäöüäöü", 6)), 6U);
 }
 
+TEST(text_layout, counts_the_columns_of_a_terminal) {
+  EXPECT_EQ(display_width("\u6838\u51FD\u6570"), 6U);   // CJK
+  EXPECT_EQ(display_width("\uCEE4\uB110 \u30AB"), 7U);  // Hangul, kana
+  EXPECT_EQ(display_width("\U0001F680"), 2U);           // emoji
+  EXPECT_EQ(display_width("e\u0301\u00E9"), 2U);        // with a mark of its own, and without
+  EXPECT_EQ(display_width("caf\xE9 \xE6\xA0"), 7U);     // bytes that are no UTF-8
+  EXPECT_EQ(elide_middle("\u6838\u51FD\u6570\u6838\u51FD", 7), "\u6838\u2026\u51FD");
+}
+
+TEST(text_layout, aligns_columns_behind_wide_characters) {
+  const auto table =
+      render_table({{"op"}, {"calls", true}}, {{"\u6838\u51FD\u6570", "1"}, {"gelu_1", "1"}}, 80);
+  EXPECT_NE(table.find("\n\u6838\u51FD\u6570      1\ngelu_1      1\n"), std::string::npos) << table;
+}
+
+TEST(text_layout, rows_that_differ_look_different) {
+  const std::string node = "autograd::engine::evaluate_function: ";
+  const std::string shapes = "[[64, 64], [64, 64], [64], [], [], [128, 64], ";
+  const std::vector<std::vector<std::string>> rows{{node + "MulBackward0", shapes + "[]]", "1"},
+                                                   {node + "MulBackward0", shapes + "[1]]", "1"},
+                                                   {node + "AddBackward0", shapes + "[]]", "1"}};
+  const auto table = render_table({{"op"}, {"shapes"}, {"calls", true}}, rows, 50);
+  std::istringstream text{table};
+  std::set<std::string> lines;
+  for (std::string line; std::getline(text, line);) {
+    EXPECT_LE(display_width(line), 50U);
+    EXPECT_TRUE(lines.insert(line).second) << table;
+  }
+}
+
 TEST(text_layout, names_the_columns_that_a_table_has_no_room_for) {
   const std::string wide(30, '1');
   const auto table = render_table({{"op"}, {"calls", true}, {"host", true}, {"GPU", true}},
@@ -70,7 +103,7 @@ TEST(text_layout, characters_that_a_terminal_obeys_become_blanks) {
             "a b c d e f g");
   EXPECT_EQ(on_one_line("k\u00E4rnel \u6838 \u2013 \u20AC \u2070"),
             "k\u00E4rnel \u6838 \u2013 \u20AC \u2070");
-  EXPECT_EQ(on_one_line("cut \xE2\x80"), "cut \xE2\x80");
+  EXPECT_EQ(on_one_line("cut \xE2\x80"), "cut \uFFFD\uFFFD");
   const auto table = render_table({{"name"}, {"text"}},
                                   {{"a\nb",
                                     "c\u202E"
