@@ -240,6 +240,20 @@ def test_what_contenders_print_does_not_reach_the_receipt(tmp_path: Path) -> Non
         assert words in done.stderr
 
 
+def test_files_go_where_it_was_started_wherever_the_op_goes(tmp_path: Path) -> None:
+    (tmp_path / "restless.py").write_text(
+        "import os, torch\nos.chdir('/')\n"
+        "def gelu(x):\n    os.chdir('/')\n    return torch.nn.functional.gelu(x)\n"
+    )
+    done = bench(
+        *("gelu", "--setup", "restless.py", "--against", GELU, "--input", "randn:8", "-o", "out"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "out").iterdir())) == 3
+    assert done.stderr.splitlines()[-1].startswith("opscope: wrote out/gelu.opscope, out/gelu.")
+
+
 def test_a_working_directory_that_was_removed_is_named(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()

@@ -3,7 +3,10 @@
 
 import argparse
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
+
+from opscope._errors import Error
+from opscope._output import CLOSED, ClosedPipeError, show
 
 FORMATS = ("table", "json", "csv", "markdown")
 
@@ -19,3 +22,13 @@ class Parser(argparse.ArgumentParser):
             file=sys.stderr,
         )
         self.exit(2)
+
+    def print_help(self, file: Any = None) -> None:
+        """Ends the program where the help cannot be written."""
+        try:
+            show(self.format_help().rstrip("\n"))
+        except ClosedPipeError:
+            self.exit(CLOSED)
+        except Error as failure:
+            print(f"opscope: error: {failure}", file=sys.stderr)
+            self.exit(3)

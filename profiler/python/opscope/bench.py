@@ -9,13 +9,14 @@ import re
 import runpy
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opscope._arguments import FORMATS, Parser
 from opscope._errors import Error, one_line
+from opscope._output import CLOSED, ClosedPipeError, show
 
 if TYPE_CHECKING:
     import torch
@@ -170,30 +171,16 @@ def _prints_aside() -> Iterator[None]:
         os.close(kept)
 
 
-def show(text: str) -> None:
-    """Prints a result on stdout.
-
-    Raises:
-        Error: it cannot be written.
-    """
+def _here() -> Path:
     try:
-        print(text, flush=True)
-    except OSError as failure:
-        with suppress(OSError):  # nothing is left for the interpreter's end to fail on
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        why = failure.strerror
-        raise Error(
-            f"write standard output: {why} (free some space, or write it to a file elsewhere)"
-        ) from failure
-
-
-def _setup(path: str | None) -> dict[str, Any]:
-    try:
-        sys.path.insert(0, str(Path.cwd()))
+        return Path.cwd()
     except FileNotFoundError:
         raise Error(
             "find the working directory: it was removed (change to a folder that exists)"
         ) from None
+
+
+def _setup(path: str | None) -> dict[str, Any]:
     if path is None:
         return {}
     if not Path(path).is_file():
@@ -213,6 +200,8 @@ def _measure(arguments: argparse.Namespace) -> int:
     from opscope._capture import refuse_existing
     from opscope._comparison import Cell, Contender, Settings, label_of, run
 
+    here = _here()  # anybody's module, setup file or op may go elsewhere
+    sys.path.insert(0, str(here))
     with _prints_aside():
         extra = _setup(arguments.setup)
         baseline = resolve(arguments.against, extra)
@@ -229,14 +218,14 @@ def _measure(arguments: argparse.Namespace) -> int:
         tensors = make_input(spec, device)
         cells.append(Cell(label_of(*tensors), tensors))
     stem = re.sub(r"\W+", "_", re.split(r"[:.]", arguments.candidate)[-1]) or "candidate"
-    folder = Path(arguments.output)
+    folder = here / arguments.output
     folder.mkdir(parents=True, exist_ok=True)
-    capture, trace, receipt_file = (
+    written = capture, trace, receipt_file = [
         folder / f"{stem}.{suffix}" for suffix in ("opscope", "trace.json", "receipt.json")
-    )
-    refuse_existing((capture, trace, receipt_file), arguments.force, "--force")
+    ]
+    refuse_existing(written, arguments.force, "--force")
     settings = Settings(
-        output=capture.absolute(),
+        output=capture,
         title=arguments.candidate,
         backward=arguments.backward,
         force=arguments.force,
@@ -250,7 +239,8 @@ def _measure(arguments: argparse.Namespace) -> int:
     receipt.export(trace, force=arguments.force)
     receipt.save(receipt_file, force=arguments.force)
     show(receipt.text(arguments.format, full=arguments.full))
-    print(f"opscope: wrote {capture}, {trace} and {receipt_file}", file=sys.stderr)
+    first, second, last = (Path(arguments.output) / path.name for path in written)
+    print(f"opscope: wrote {first}, {second} and {last}", file=sys.stderr)
     return 1 if receipt.any_wrong else 0
 
 
@@ -285,6 +275,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _measure(arguments)
     except KeyboardInterrupt:
         return 130
+    except ClosedPipeError:
+        return CLOSED
     except (Exception, SystemExit) as failure:  # anybody's op may raise anything
         return report(failure, arguments.strict, f"measure {arguments.candidate}")
 

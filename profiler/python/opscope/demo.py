@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from opscope._arguments import FORMATS, Parser
 from opscope._errors import Error
-from opscope.bench import report, show
+from opscope._output import CLOSED, ClosedPipeError, show
+from opscope.bench import report
 
 if TYPE_CHECKING:
     from opscope._comparison import Cell, Contender
@@ -190,6 +191,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(arguments)
     except KeyboardInterrupt:
         return 130
+    except ClosedPipeError:
+        return CLOSED
     except (Error, OSError, RuntimeError, ImportError) as failure:
         return report(failure, arguments.strict, "demo")
 
