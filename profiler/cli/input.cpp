@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "input.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "export/descriptor_buffer.hpp"
 #include "failure.hpp"
 #include "messages.hpp"
 
@@ -54,11 +56,10 @@ void check_readable(const std::string& file, const std::filesystem::path& path) 
 }
 
 temporary_file spool_standard_input() {
-  temporary_file spooled{".opscope"};
-  std::ofstream out{spooled.path(), std::ios::binary};
-  if (std::cin.peek() != std::istream::traits_type::eof()) out << std::cin.rdbuf();
-  out.close();
-  if (!out) refuse("-", "cannot spool it to " + spooled.path().string() + " (free some space)");
+  temporary_file spooled;
+  spooled.fill([](std::ostream& out) {
+    if (std::cin.peek() != std::istream::traits_type::eof()) out << std::cin.rdbuf();
+  });
   return spooled;
 }
 
@@ -100,24 +101,38 @@ capture::capture open_file(const std::string& file, const std::filesystem::path&
 
 }  // namespace
 
-temporary_file::temporary_file(const std::string& suffix) {
-  auto pattern = (std::filesystem::temp_directory_path() / "opscope-XXXXXX").string() + suffix;
-  const int descriptor = mkstemps(pattern.data(), static_cast<int>(suffix.size()));
-  if (descriptor < 0) {
+temporary_file::temporary_file() {
+  auto pattern = (std::filesystem::temp_directory_path() / "opscope-XXXXXX").string();
+  descriptor_ = mkostemp(pattern.data(), O_CLOEXEC);
+  if (descriptor_ < 0) {
     throw failure(status::file, fmt::format("create a temporary file: {} (set TMPDIR to a folder "
                                             "that can be written)",
                                             std::strerror(errno)));
   }
-  close(descriptor);
-  path_ = pattern;
+  unlink(pattern.c_str());
 }
 
 temporary_file::temporary_file(temporary_file&& other) noexcept
-    : path_{std::exchange(other.path_, {})} {}
+    : descriptor_{std::exchange(other.descriptor_, -1)} {}
 
 temporary_file::~temporary_file() {
-  std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove(path_, ignored);
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+std::filesystem::path temporary_file::path() const {
+  return "/proc/self/fd/" + std::to_string(descriptor_);
+}
+
+void temporary_file::fill(const std::function<void(std::ostream&)>& write) const {
+  exporter::descriptor_buffer buffer{descriptor_};
+  std::ostream out{&buffer};
+  write(out);
+  out.flush();
+  if (const int why = buffer.failure(); why != 0) {
+    throw failure(status::file, fmt::format("write a temporary file: {} (free some space, or set "
+                                            "TMPDIR to a folder that has more)",
+                                            std::strerror(why)));
+  }
 }
 
 capture::capture open_capture(const std::string& file, bool strict) {
@@ -126,7 +141,7 @@ capture::capture open_capture(const std::string& file, bool strict) {
   }
   if (file != "-") return open_file(file, file, strict);
   const auto spooled = spool_standard_input();
-  // The reader keeps the file open, so that its name may go.
+  // The reader opens the file for itself.
   return open_file("standard input", spooled.path(), strict);
 }
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "commands.hpp"
-#include "export/export_file.hpp"
+#include "export/chrome.hpp"
 #include "input.hpp"
 #include "messages.hpp"
 #include "process.hpp"
@@ -70,8 +70,11 @@ class interrupt_watch {
 status run(const view_command& command) {
   const auto ui = require_perfetto_ui();
   const auto source = open_capture(command.file, command.strict);
-  const temporary_file trace{".json"};
-  exporter::export_file(source, trace.path(), true);
+  const temporary_file trace;
+  trace.fill([&](std::ostream& out) {
+    exporter::write_chrome(source, out,
+                           {.trace_name = std::filesystem::path{command.file}.filename().string()});
+  });
   viewer::server server{ui, trace.path(), static_cast<std::uint16_t>(command.port)};
   const interrupt_watch watch{server};
   std::cout << server.address() << '\n' << std::flush;

@@ -3,8 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import os
+import re
+import signal
+import socket
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -27,11 +34,15 @@ def address(
         yield served
 
 
-def get(address: str, path: str, host: str | None = None) -> http.client.HTTPResponse:
+def get(
+    address: str, path: str, host: str | None = None, part: str | None = None
+) -> http.client.HTTPResponse:
     connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)
     connection.putrequest("GET", path, skip_host=host is not None)
     if host is not None:
         connection.putheader("Host", host)
+    if part is not None:
+        connection.putheader("Range", f"bytes={part}")
     connection.endheaders()
     return connection.getresponse()
 
@@ -54,6 +65,59 @@ def test_serves_the_trace_under_a_random_path_only(address: str) -> None:
     assert len(path.split("/")[1]) == 32
     assert strict(get(address, path).read())["traceEvents"]
     assert get(address, "/trace.json").status == 404
+
+
+@pytest.mark.parametrize(
+    ("part", "begin", "end"),
+    [("0-9", 0, 10), ("10-", 10, None), ("-5", -5, None), ("0-99999999999", 0, None)],
+)
+def test_serves_a_part(address: str, part: str, begin: int, end: int | None) -> None:
+    whole = get(address, trace_path(address)).read()
+    response = get(address, trace_path(address), part=part)
+    assert response.status == 206
+    assert response.read() == whole[begin:end]
+    first, last, size = re.fullmatch(
+        r"bytes (\d+)-(\d+)/(\d+)", response.headers["Content-Range"]
+    ).groups()  # type: ignore[union-attr]
+    assert whole[int(first) : int(last) + 1] == whole[begin:end]
+    assert int(size) == len(whole)
+
+
+@pytest.mark.parametrize("part", ["99999999999-", "99999999990-99999999999", "-0"])
+def test_refuses_a_part_that_is_not_there(address: str, part: str) -> None:
+    size = len(get(address, trace_path(address)).read())
+    response = get(address, trace_path(address), part=part)
+    assert response.status == 416
+    assert response.headers["Content-Range"] == f"bytes */{size}"
+    assert response.read() == b""
+
+
+def test_connections_that_ask_for_nothing_keep_nobody_waiting(address: str) -> None:
+    place = urlsplit(address)
+    with contextlib.ExitStack() as idle:
+        for _ in range(64):
+            idle.enter_context(socket.create_connection((place.hostname, place.port)))
+        began = time.monotonic()
+        assert get(address, "/").status == 200
+        assert time.monotonic() - began < 3
+
+
+@pytest.mark.parametrize("how", [signal.SIGHUP, signal.SIGKILL], ids=lambda how: how.name)
+def test_leaves_nothing_behind_however_it_ends(
+    opscope_program: str, build: Path, tmp_path: Path, how: signal.Signals
+) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    server = subprocess.Popen(
+        [opscope_program, "view", capture_file(SYNTHETIC, build, tmp_path), "--no-browser"],
+        env={"OPSCOPE_PYTHON": sys.executable, **os.environ, "TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+    )
+    assert server.stdout is not None
+    server.stdout.readline()
+    server.send_signal(how)
+    server.wait(timeout=20)
+    assert list(folder.iterdir()) == []
 
 
 def test_refuses_another_host_name(address: str) -> None:

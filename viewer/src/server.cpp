@@ -6,11 +6,18 @@
 
 #include <algorithm>
 #include <array>
+#include <condition_variable>
+#include <deque>
 #include <fstream>
+#include <functional>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "opscope/error.hpp"
@@ -70,19 +77,43 @@ std::optional<std::filesystem::path> file_in(const std::filesystem::path& root,
   return file;
 }
 
+/// Cuts the ranges of a request to what a file of `size` bytes has, which httplib does not.
+/// @return false: they all lie outside of it.
+bool cut_ranges(httplib::Ranges& ranges, std::size_t size) {
+  const auto end = static_cast<ssize_t>(size);
+  httplib::Ranges inside;
+  for (auto [first, last] : ranges) {  // -1: not given
+    if (first < 0) {
+      first = std::max<ssize_t>(0, end - last);
+      last = -1;
+    }
+    if (last < 0 || last >= end) last = end - 1;
+    if (first <= last) inside.emplace_back(first, last);
+  }
+  ranges = std::move(inside);
+  return !ranges.empty();
+}
+
 /// Hands a file out in pieces: a trace may be larger than memory. Never compressed, which for a
 /// file of the UI takes longer than loading all of it.
-void send_file(const std::filesystem::path& path, httplib::Response& response) {
+void send_file(const std::filesystem::path& path, const char* type, const httplib::Request& request,
+               httplib::Response& response) {
   auto file = std::make_shared<std::ifstream>(path, std::ios::binary | std::ios::ate);
   if (!*file) {
     response.status = 404;
     return;
   }
   const auto size = static_cast<std::size_t>(file->tellg());
-  if (size == 0) return response.set_content("", media_type(path));
+  // httplib reads the ranges again when it answers, and hands them out as constant only.
+  auto& ranges = const_cast<httplib::Request&>(request).ranges;
+  if (!ranges.empty() && !cut_ranges(ranges, size)) {
+    response.status = 416;
+    response.set_header("Content-Range", "bytes */" + std::to_string(size));
+    return;
+  }
+  if (size == 0) return response.set_content("", type);
   response.set_content_provider(
-      size, media_type(path),
-      [file](std::size_t offset, std::size_t length, httplib::DataSink& sink) {
+      size, type, [file](std::size_t offset, std::size_t length, httplib::DataSink& sink) {
         constexpr std::size_t largest = std::size_t{1} << 20U;
         std::vector<char> piece(std::min(length, largest));
         file->clear();
@@ -93,12 +124,65 @@ void send_file(const std::filesystem::path& path, httplib::Response& response) {
       });
 }
 
+/// A thread for each connection at a time: a browser holds some open that it does not use, and
+/// those must not keep others waiting.
+class growing_pool final : public httplib::TaskQueue {
+ public:
+  using queued = decltype(std::declval<httplib::TaskQueue&>().enqueue({}));  // by httplib's version
+
+  queued enqueue(std::function<void()> task) override {
+    {
+      const std::scoped_lock hold{mutex_};
+      tasks_.push_back(std::move(task));
+      if (tasks_.size() > idle_ && threads_.size() < most)
+        threads_.emplace_back([this] { work(); });
+    }
+    changed_.notify_one();
+    return static_cast<queued>(true);
+  }
+
+  void shutdown() override {
+    {
+      const std::scoped_lock hold{mutex_};
+      ended_ = true;
+    }
+    changed_.notify_all();
+    for (auto& thread : threads_) thread.join();
+  }
+
+ private:
+  static constexpr std::size_t most = 256;
+
+  void work() {
+    std::unique_lock hold{mutex_};
+    for (;;) {
+      ++idle_;
+      changed_.wait(hold, [this] { return ended_ || !tasks_.empty(); });
+      --idle_;
+      if (tasks_.empty()) return;
+      const auto task = std::move(tasks_.front());
+      tasks_.pop_front();
+      hold.unlock();
+      task();
+      hold.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_;
+  std::size_t idle_ = 0;  ///< threads that wait for a task
+  bool ended_ = false;
+  std::vector<std::thread> threads_;
+};
+
 }  // namespace
 
 class server::state {
  public:
   state(const std::filesystem::path& ui, std::filesystem::path trace, std::uint16_t wanted)
       : trace_path{"/" + random_token() + "/trace.json"} {
+    http.new_task_queue = [] { return new growing_pool; };
     http.set_default_headers({{"Content-Security-Policy", content_policy},
                               {"X-Content-Type-Options", "nosniff"},
                               {"Referrer-Policy", "no-referrer"},
@@ -106,13 +190,13 @@ class server::state {
     std::error_code failed;
     const auto root = std::filesystem::canonical(ui, failed);
     if (failed) throw error("view: " + ui.string() + " is not a folder (set OPSCOPE_PERFETTO_UI)");
-    http.Get(trace_path,
-             [trace = std::move(trace)](const httplib::Request&, httplib::Response& response) {
-               send_file(trace, response);
-             });
+    http.Get(trace_path, [trace = std::move(trace)](const httplib::Request& request,
+                                                    httplib::Response& response) {
+      send_file(trace, "application/json", request, response);
+    });
     http.Get("/.*", [root](const httplib::Request& request, httplib::Response& response) {
       if (const auto file = file_in(root, request.path)) {
-        send_file(*file, response);
+        send_file(*file, media_type(*file), request, response);
       } else {
         response.status = 404;
       }
