@@ -37,6 +37,7 @@ def test_a_profiles_path_is_one_that_the_system_can_take(tmp_path: Path) -> None
     [
         ({"top": "a"}, TypeError),
         ({"top": -1}, ValueError),
+        ({"top": 2**64}, ValueError),
         ({"sort": "zz"}, ValueError),
         ({"sort": 3}, TypeError),
         ({"full": "no"}, TypeError),

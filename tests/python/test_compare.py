@@ -288,6 +288,7 @@ def test_an_existing_output_is_kept(tmp_path: Path) -> None:
         ({**GELU_ON_ONE, "backward": "no"}, TypeError),
         ({**GELU_ON_ONE, "strict": 1}, TypeError),
         ({**GELU_ON_ONE, "pairs": 4.5}, TypeError),
+        ({**GELU_ON_ONE, "pairs": 2**32}, ValueError),
         ({**GELU_ON_ONE, "warmup": "a"}, TypeError),
         ({**GELU_ON_ONE, "budget": "long"}, TypeError),
         ({**GELU_ON_ONE, "budget": float("nan")}, ValueError),

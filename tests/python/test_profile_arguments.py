@@ -18,6 +18,8 @@ class TestArguments:
             ({"python": 1}, TypeError),
             ({"dram": "sampled"}, ValueError),
             ({"memory": -1}, ValueError),
+            ({"memory": 2**64}, ValueError),
+            ({"counter_capacity": 2**32}, ValueError),
             ({"memory": "256MB"}, TypeError),
             ({"schedule": 3}, TypeError),
             ({"on_trace_ready": "f"}, TypeError),

@@ -148,7 +148,7 @@ class Capture:
         options = {
             "by": by,
             "group_by_shape": flag("summary", "group_by_shape", group_by_shape),
-            "top": count("summary", "top", top),
+            "top": count("summary", "top", top, bits=64),
             "sort": sort,
             "full": flag("summary", "full", full),
         }

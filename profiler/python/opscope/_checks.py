@@ -12,13 +12,15 @@ def flag(where: str, name: str, value: object) -> bool:
     return value
 
 
-def count(where: str, name: str, value: object, least: int = 0) -> int:
-    """A whole number."""
+def count(where: str, name: str, value: object, least: int = 0, bits: int = 32) -> int:
+    """A whole number without a sign that the native parts hold in so many bits."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{where}: {name} must be an int, not {type(value).__name__}")
     if value < least:
         wanted = f"be at least {least}" if least else "not be negative"
         raise ValueError(f"{where}: {name} must {wanted}, got {value}")
+    if value >= 2**bits:
+        raise ValueError(f"{where}: {name} must be below 2**{bits}, got {value}")
     return value
 
 

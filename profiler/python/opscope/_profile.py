@@ -130,7 +130,7 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
             "dram": _choice("dram", dram, _DRAM_MODES),
             "shapes": flag("profile", "shapes", shapes),
             "strict": flag("profile", "strict", strict),
-            "memory_bytes": count("profile", "memory", memory),
+            "memory_bytes": count("profile", "memory", memory, bits=64),
             "wait_when_full": flag("profile", "wait", wait),
             "counter_capacity": count("profile", "counter_capacity", counter_capacity),
         }
