@@ -53,6 +53,17 @@ class TestArguments:
         with pytest.raises(opscope.Error, match="permission"):
             opscope.profile(tmp_path / "a.opscope")
 
+    def test_it_says_in_short_where_it_writes_and_whether_it_has(
+        self, x: torch.Tensor, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "a.opscope"
+        p = opscope.profile(out)
+        assert repr(p) == f"<profile {out}, nothing recorded>"
+        with p:
+            torch.cos(x)
+            assert repr(p) == f"<profile {out}, recording>"
+        assert repr(p) == f"<profile {out}>"
+
     def test_unknown_groupings_are_refused(self, x: torch.Tensor) -> None:
         with opscope.profile() as p:
             torch.cos(x)

@@ -22,7 +22,7 @@ from opscope._capture import Capture
 from opscope._checks import count, file_path, flag
 from opscope._errors import Error
 from opscope._schedule import Action, Schedule
-from opscope._text import json_of
+from opscope._text import json_of, readable
 
 _PYTHON_MODES = {
     "off": _core.PYTHON_OFF,
@@ -220,6 +220,11 @@ class profile(Capture):  # noqa: N801, as torch.profiler.profile
             if self._refused:
                 raise Error(f"profile: {self._refused}")
         return super().path
+
+    def __repr__(self) -> str:
+        path = self._path or self._output
+        state = ", recording" if self._open else ", nothing recorded" if self._path is None else ""
+        return f"<{type(self).__name__} {readable(str(path))}{state}>"
 
     def _planned(self, step: int) -> Action:
         if self._schedule is None:

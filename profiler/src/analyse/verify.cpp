@@ -223,9 +223,10 @@ std::string to_table(const verification& report) {
   if (report.problems.empty()) return out;
   out += '\n';
   for (const auto& found : report.problems) {
-    out += fmt::format("{}: {}{}\n", found.weight == problem::severity::loss ? "loss" : "info",
-                       on_one_line(found.detail),
-                       found.first_offset ? fmt::format(" (byte {})", *found.first_offset) : "");
+    const auto place =
+        found.first_offset ? fmt::format(" (byte {})", *found.first_offset) : std::string{};
+    const std::string_view weight = found.weight == problem::severity::loss ? "loss" : "info";
+    out += wrapped(fmt::format("{}: {}{}", weight, on_one_line(found.detail), place), 80, 2);
   }
   return out;
 }

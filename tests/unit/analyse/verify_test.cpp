@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "analyse/text_layout.hpp"
 #include "support/scene.hpp"
 
 namespace opscope::analyse {
@@ -66,6 +68,18 @@ TEST(verify, reports_clamped_records_without_calling_them_lost) {
   const auto report = verify(capture);
   EXPECT_EQ(report.verdict, integrity::complete);
   EXPECT_EQ(report.problems.at(0).kind, "clamped_kernel");
+}
+
+TEST(verify, fits_a_terminal) {
+  scene scene;
+  for (std::uint32_t i = 1; i <= 20; ++i) scene.launch(i, 150, 170, 140, 400);
+  ledger collected;
+  collected.add(outcome::clamped, "user_annotation", 123'456'789);
+  const auto capture = scene.open(collected);
+  const auto table = to_table(verify(capture));
+  std::istringstream lines{table};
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), 80U) << line;
+  EXPECT_NE(table.find("info: 123456789 user_annotation records were cut"), std::string::npos);
 }
 
 TEST(verify, tells_a_capture_without_its_footer_recovered) {
