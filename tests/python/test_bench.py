@@ -126,6 +126,22 @@ def test_an_op_that_raises_is_named_with_its_input(
     assert not list(tmp_path.glob("*.opscope*"))
 
 
+def test_an_op_whose_later_calls_go_wrong_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "my_ops.py").write_text(
+        "import torch\ncalls = []\n"
+        "def tires(x):\n"
+        "    calls.append(x)\n"
+        "    return torch.nn.functional.gelu(x) + (len(calls) > 9)\n"
+    )
+    done = bench(
+        "my_ops:tires", "--against", GELU, "--input", "randn:8", "--format", "json", cwd=tmp_path
+    )
+    assert done.returncode == 1, done.stderr
+    baseline, candidate = json.loads(done.stdout)["cells"][0]["contenders"]
+    assert (baseline["correct"], candidate["correct"]) == (True, False)
+    assert "after the timed calls: 8 of 8 elements are outside" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("form", "begin"), [("csv", "input,elements,"), ("markdown", "| input | contender | host ")]
 )

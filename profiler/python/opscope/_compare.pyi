@@ -21,5 +21,6 @@ def run(
         on_failure: told what a call raised, its cell and contender, and whether the capture has
             begun, before that passes on.
         device_index: CUDA device, or -1 for the CPU.
-        options: as a plan's members; `timing` is called with a cell before it is timed.
+        options: as a plan's members; `timing` is called with a cell before it is timed, `timed`
+            when all are, for the `contenders` of each cell as they are judged then.
     """

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ from opscope._text import json_of
 
 if TYPE_CHECKING:
     import torch
+
+    from opscope._preparation import Prepared
 
 _SHORT = {
     "float64": "fp64",
@@ -85,9 +88,9 @@ def compare(
     """Measures candidates against a baseline, the contenders taking turns call by call.
 
     Four passes in this order: correctness against the baseline on float64 inputs; untraced timing
-    of all inputs; the timeline; hardware counters. All are called with one copy of the inputs, and
-    are wrong where they change it. All is kept in one capture, from which the receipt is computed.
-    A `functools.partial` is called as its function, at no cost of its own.
+    of all inputs, and correctness again; the timeline; hardware counters. All are called with one
+    copy of the inputs, and are wrong where they change it. All is kept in one capture, from which
+    the receipt is computed. A `functools.partial` is called as its function, at no cost of its own.
 
     Args:
         candidate: a callable; or several as `candidates` (a mapping gives their names).
@@ -133,7 +136,7 @@ def run(contenders: Sequence[Contender], cells: Sequence[Cell], settings: Settin
     import torch
 
     from opscope import _core
-    from opscope._preparation import describe, prepare
+    from opscope._preparation import Prepared
 
     if _core.recording():
         raise Error(
@@ -142,42 +145,41 @@ def run(contenders: Sequence[Contender], cells: Sequence[Cell], settings: Settin
         )
     refuse_existing([settings.output], settings.force)
     device = _device_of(cells)
-    described: list[dict[str, Any]] = []
-    calls: list[list[Any]] = []
-    for index, cell in enumerate(cells):
+    prepared: list[Prepared] = []
+    for cell in cells:
         if settings.progress and cell.skipped is None:
             settings.progress(f"checking {cell.label}")
         try:
-            prepared, description = prepare(contenders, cell, settings)
+            prepared.append(Prepared(contenders, cell, settings))
         except torch.cuda.OutOfMemoryError:
             refused = replace(cell, skipped="the GPU's memory does not allow it")
-            prepared, description = [], describe(refused, [], settings.backward)
+            prepared.append(Prepared(contenders, refused, settings))
         if device.type == "cuda":
             torch.cuda.empty_cache()
-        calls.append(prepared)
-        described.append({"cell": index, **description})
     document: dict[str, Any] = {
         "schema": "opscope.comparison/1",
         "title": settings.title,
         "approximate": settings.approximate,
         "contenders": [contender.name for contender in contenders],
         "baselines": [contender.baseline for contender in contenders],
-        "cells": described,
+        "cells": [{"cell": index, **each.description} for index, each in enumerate(prepared)],
     }
     index = -1 if device.type == "cpu" else _index_of(device)
-    _run_passes(document, calls, index, contenders, cells, settings)
+    _run_passes(document, prepared, index, contenders, cells, settings)
     return Receipt(settings.output)
 
 
 def _run_passes(
     document: dict[str, Any],
-    calls: list[list[Any]],
+    prepared: "Sequence[Prepared]",
     index: int,
     contenders: Sequence[Contender],
     cells: Sequence[Cell],
     settings: Settings,
 ) -> None:
     """The native engine's; where a contender's exception ends them, it may be named."""
+    import torch
+
     from opscope import _compare
     from opscope._preparation import naming
 
@@ -185,8 +187,20 @@ def _run_passes(
         if settings.progress:
             settings.progress(f"timing {cells[cell].label}")
 
+    def on_timed() -> str:
+        for each, cell in zip(prepared, cells, strict=True):
+            if not each.calls:
+                continue
+            if settings.progress:
+                settings.progress(f"checking {cell.label} again")
+            with suppress(torch.cuda.OutOfMemoryError):  # the first verdict stands
+                each.judge_again()
+        return json_of([each.description["contenders"] for each in prepared])
+
+    calls = [each.calls for each in prepared]
     options = {
         "timing": on_timing,
+        "timed": on_timed,
         "output": settings.output,
         "force": settings.force,
         "strict": settings.strict,

@@ -15,39 +15,63 @@ if TYPE_CHECKING:
     from opscope._comparison import Cell, Contender, Settings
 
 
-def prepare(
-    contenders: "Sequence[Contender]", cell: "Cell", settings: "Settings"
-) -> tuple[list[Any], dict[str, Any]]:
-    """The calls of a cell, each as (function, arguments, keywords), and the cell's description."""
-    if cell.skipped is not None:
-        return [], describe(cell, [], settings.backward)
-    copies = Copies(cell.arguments, settings.backward)
-    if settings.backward and not any(each.requires_grad for each in tensors_of(copies.arguments)):
-        raise Error(
-            f"compare: {cell.label} has no gradient: no input is floating "
-            "(give one that is, or measure without backward)"
-        )
-    calls: list[Any] = []
-    results = []
-    outputs: list[torch.Tensor] = []
-    wanted: dict[int, Wanted] = {}
-    for index, contender in enumerate(contenders):
-        judge = contenders[contender.baseline]
-        if contender.baseline not in wanted:
-            with _Named(judge, cell, settings):
-                wanted[contender.baseline] = Wanted(judge, copies, settings)
-        call = _call_of(
-            contender.function, copies.arguments, dict(contender.keywords), settings.backward
-        )
-        with _Named(contender, cell, settings):
-            actual = tensors_of(call[0](*call[1], **call[2]))
-        result = wanted[contender.baseline].agreement(actual)
-        if copies.restore():
-            result = {**result, "correct": False, "why": "it changes its input"}
-        results.append({"contender": index, **result})
-        outputs = outputs or [each.to("meta") for each in actual]
-        calls.append(call)
-    return calls, {**describe(cell, outputs, settings.backward), "contenders": results}
+class Prepared:
+    """A cell's calls on copies of its inputs, and what is wrong with them.
+
+    `calls` has each as (function, arguments, keywords), `description` the cell as a comparison's
+    document has it.
+    """
+
+    def __init__(
+        self, contenders: "Sequence[Contender]", cell: "Cell", settings: "Settings"
+    ) -> None:
+        self._given = contenders, cell, settings
+        self._outputs: list[torch.Tensor] = []
+        self.calls: list[Any] = []
+        if cell.skipped is not None:
+            self.description = describe(cell, [], settings.backward)
+            return
+        self._copies = Copies(cell.arguments, settings.backward)
+        arguments = self._copies.arguments
+        if settings.backward and not any(each.requires_grad for each in tensors_of(arguments)):
+            raise Error(
+                f"compare: {cell.label} has no gradient: no input is floating "
+                "(give one that is, or measure without backward)"
+            )
+        for each in contenders:
+            call = _call_of(each.function, arguments, dict(each.keywords), settings.backward)
+            self.calls.append(call)
+        judged = self._judge()
+        self.description = describe(cell, self._outputs, settings.backward)
+        self.description["contenders"] = judged
+
+    def judge_again(self) -> None:
+        """Of an op that is wrong now, though its first call was right, the description says so."""
+        self._copies.restore()
+        first = self.description["contenders"]
+        for index, then in enumerate(self._judge()):
+            if first[index]["correct"] and not then["correct"]:
+                first[index] = {**then, "why": f"after the timed calls: {then['why']}"}
+
+    def _judge(self) -> list[dict[str, Any]]:
+        """Calls each contender once."""
+        contenders, cell, settings = self._given
+        results = []
+        wanted: dict[int, Wanted] = {}
+        for index, contender in enumerate(contenders):
+            judge = contenders[contender.baseline]
+            if contender.baseline not in wanted:
+                with _Named(judge, cell, settings):
+                    wanted[contender.baseline] = Wanted(judge, self._copies, settings)
+            function, arguments, keywords = self.calls[index]
+            with _Named(contender, cell, settings):
+                actual = tensors_of(function(*arguments, **keywords))
+            result = wanted[contender.baseline].agreement(actual)
+            if self._copies.restore():
+                result = {**result, "correct": False, "why": "it changes its input"}
+            results.append({"contender": index, **result})
+            self._outputs = self._outputs or [each.to("meta") for each in actual]
+        return results
 
 
 class Wanted:
