@@ -9,7 +9,7 @@
 
 namespace {
 
-using opscope::kernels::detail::row_shape;
+using opscope::kernels::detail::forward_shape;
 namespace detail = opscope::kernels::detail;
 
 /// Device pointers of one call; rows and parameters are of one type.
@@ -83,53 +83,73 @@ struct variant {
 };
 
 template <class Shape>
-std::string numbers_of(int last) {
+std::string forward_name() {
   return std::to_string(Shape::warps) + "," + std::to_string(Shape::vectors) + "," +
-         std::to_string(Shape::stages) + "," + std::to_string(last);
+         std::to_string(Shape::blocks_an_sm) + (Shape::is_late ? "l" : "");
 }
 
 template <class Shape>
-std::string forward_name() {
-  return numbers_of<Shape>(Shape::wanted_blocks) + (Shape::streams_loads ? "l" : "") +
-         (Shape::streams_stores ? "s" : "") + (Shape::is_overlapping ? "o" : "") +
-         (Shape::is_hoisting ? "h" : "");
+std::string backward_name() {
+  return std::to_string(Shape::warps) + "," + std::to_string(Shape::vectors) + "," +
+         std::to_string(Shape::stages) + "," + std::to_string(Shape::teams);
 }
 
-/// Variants of one direction for one type, as {warps, vectors, stages, blocks an SM or teams,
-/// options}.
+/// The same streams, and nothing but them: reads both inputs, writes both results.
+__global__ void stream(const uint4* first, const uint4* second, uint4* output, uint4* sum) {
+  constexpr int each = 2;
+  uint4 a[each];
+  uint4 b[each];
+  const std::int64_t place = std::int64_t{blockIdx.x} * blockDim.x * each + threadIdx.x;
+#pragma unroll
+  for (int k = 0; k < each; ++k) {
+    a[k] = first[place + k * blockDim.x];
+    b[k] = second[place + k * blockDim.x];
+  }
+#pragma unroll
+  for (int k = 0; k < each; ++k) {
+    a[k].x ^= b[k].y;
+    b[k].x ^= a[k].y;
+    sum[place + k * blockDim.x] = a[k];
+    output[place + k * blockDim.x] = b[k];
+  }
+}
+
+template <class Element>
+cudaError_t streams(const buffers& call, cudaStream_t stream_) {
+  const std::int64_t vectors = call.rows * call.hidden / detail::vector_width<Element>;
+  stream<<<static_cast<unsigned>(vectors / 512), 256, 0, stream_>>>(
+      static_cast<const uint4*>(call.first), static_cast<const uint4*>(call.second),
+      static_cast<uint4*>(call.output), static_cast<uint4*>(call.sum));
+  return cudaGetLastError();
+}
+
+/// Variants of one direction for one type.
 template <class... Shapes>
 struct table {
   template <class Element>
   static std::vector<variant> forwards() {
-    return {variant{forward_name<Shapes>(), forward<Element, Shapes>}...};
+    return {variant{"streams,", streams<Element>},
+            variant{forward_name<Shapes>(), forward<Element, Shapes>}...};
   }
   template <class Element>
   static std::vector<variant> backwards() {
-    return {variant{numbers_of<Shapes>(Shapes::teams), backward<Element, Shapes>}...};
+    return {variant{backward_name<Shapes>(), backward<Element, Shapes>}...};
   }
 };
 
-using detail::hoisting;
-using detail::loads_streaming;
-using detail::overlapping;
-using detail::stores_streaming;
-constexpr int both_streaming = loads_streaming + stores_streaming;
-using forward_fp32 = table<row_shape<16, 2, 0, 2, overlapping + hoisting>,
-                           row_shape<16, 2, 0, 2, loads_streaming + overlapping + hoisting>,
-                           row_shape<16, 2, 0, 2, stores_streaming + overlapping + hoisting>,
-                           row_shape<16, 2, 0, 2, both_streaming + overlapping + hoisting>,
-                           row_shape<16, 2, 0, 3, loads_streaming>, row_shape<16, 2, 1, 0>,
-                           row_shape<16, 2, 2, 1>, row_shape<16, 2, 2, 2>, row_shape<16, 2, 3, 1>,
-                           row_shape<16, 2, 3, 2>, row_shape<32, 1, 2, 1>, row_shape<32, 1, 3, 1>,
-                           row_shape<32, 1, 4, 1>, row_shape<8, 4, 2, 2>, row_shape<8, 4, 2, 3>>;
+constexpr bool late = true;
+using forward_fp32 = table<forward_shape<1, 1, 12>, forward_shape<1, 2, 10>, forward_shape<1, 4, 8>,
+                           forward_shape<2, 4, 8>, forward_shape<4, 2, 8>, forward_shape<4, 4, 6>,
+                           forward_shape<8, 2, 4>, forward_shape<8, 2, 5>, forward_shape<8, 4, 3>,
+                           forward_shape<8, 4, 4>, forward_shape<16, 2, 2>,
+                           forward_shape<16, 2, 2, late>, forward_shape<16, 4, 2>>;
 using forward_bf16 =
-    table<row_shape<8, 2, 0, 5>, row_shape<8, 2, 0, 5, loads_streaming>,
-          row_shape<8, 2, 0, 5, stores_streaming>, row_shape<8, 2, 0, 5, both_streaming>,
-          row_shape<8, 2, 0, 6, loads_streaming>, row_shape<4, 4, 1, 0>, row_shape<16, 1, 2, 2>,
-          row_shape<16, 1, 3, 2>, row_shape<16, 1, 4, 2>, row_shape<16, 1, 2, 3>,
-          row_shape<16, 1, 3, 3>, row_shape<8, 2, 2, 3>, row_shape<8, 2, 3, 3>,
-          row_shape<8, 2, 2, 4>, row_shape<8, 2, 3, 4>, row_shape<4, 4, 2, 4>,
-          row_shape<4, 4, 3, 4>>;
+    table<forward_shape<1, 1, 12>, forward_shape<1, 1, 14>, forward_shape<1, 2, 10>,
+          forward_shape<1, 4, 8>, forward_shape<2, 2, 16>, forward_shape<2, 2, 16, late>,
+          forward_shape<4, 2, 8>, forward_shape<4, 2, 10>, forward_shape<4, 2, 10, late>,
+          forward_shape<4, 4, 8, late>, forward_shape<8, 2, 5>, forward_shape<8, 2, 5, late>,
+          forward_shape<8, 2, 6, late>, forward_shape<8, 4, 3, late>, forward_shape<8, 4, 4>,
+          forward_shape<8, 4, 4, late>, forward_shape<16, 2, 3, late>>;
 using detail::backward_shape;
 using backward_fp32 =
     table<backward_shape<16, 2, 2, 2>, backward_shape<16, 2, 3, 1>, backward_shape<8, 4, 2, 2>,
@@ -150,9 +170,8 @@ const std::vector<variant>& variants(bool is_backward, bool bf16) {
 
 }  // namespace
 
-/// "warps,vectors,stages,blocks an SM" of a variant, with l and s for streaming loads and stores, o
-/// for overlapping, h for hoisting; of a backward one "warps,vectors,stages,teams"; null after the
-/// last.
+/// "warps,vectors,blocks an SM" of a forward variant, with l for late, or "streams,";
+/// "warps,vectors,stages,teams" of a backward one; null after the last.
 extern "C" __attribute__((visibility("default"))) const char* layer_norm_variant_name(int backward,
                                                                                       int bf16,
                                                                                       int index) {

@@ -3,11 +3,11 @@
 
 Every contender is a CUDA graph of calls that rotate over sets of buffers, larger together than
 four times the L2 cache. Rounds time the graph of each contender in turn, so that drift hits all
-alike. The caches are filled with other data before each graph: lines that a kernel leaves to be the
-first to go make no room among what others have left. A ratio is the median over rounds of contender time / copy time, with a 95% bootstrap
-interval: forward and backward read and write four tensors, as a copy of two tensors does. A shape
-is warps of a team, vectors a thread, stages, blocks an SM (0: a block for each row) or teams of a
-block, and letters of options: see row_shape and backward_shape.
+alike. The L2 cache is filled with other data before each graph, as it is in a model: what a kernel
+marks as the first to leave finds no room among what others have left. A ratio is the median over
+rounds of contender time / copy time, with a 95% bootstrap interval: forward and backward read and
+write four tensors, as a copy of two tensors does. A shape is the arguments of forward_shape or of
+backward_shape; "streams," reads and writes what the forward does and computes nothing.
 
     python kernels/bench/layer_norm_variants.py [--rows N] [--hidden N] [--rounds N] [--shown N]
 """
@@ -166,10 +166,12 @@ def contenders(
     while (name := variants.layer_norm_variant_name(int(backward), narrow, index)) is not None:
         probe.copied.zero_()
         status = run_variant(variants, backward, index, probe)
-        if status == 0 and is_right(backward, probe, expected):
+        only_streams = name.startswith(b"streams")
+        if status == 0 and (only_streams or is_right(backward, probe, expected)):
             yield name.decode(), partial(run_variant, variants, backward, index)
         else:
-            print(f"{name.decode()} fails: status {status}" if status else f"{name!r} is WRONG")
+            if status != 1:
+                print(f"{name.decode()}: status {status}" if status else f"{name!r} is WRONG")
         index += 1
 
 

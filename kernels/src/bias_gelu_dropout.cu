@@ -5,16 +5,19 @@ namespace opscope::kernels {
 namespace {
 
 // In 16 bits the issue of instructions is the nearest limit. An element takes, in the machine code
-// of the loop for sm_90 (exact form / tanh form): bf16 31 / 24, of which Philox is 5, the mask 2
-// and GELU the most; fp32 58 in the exact form. Two rows in flight are 32 KiB of loads a
-// multiprocessor at 1,024 resident threads, which hide one another's waits.
+// of the loop for sm_90 (exact form / tanh form): bf16 27 / 22, of which Philox is 5, the mask 2
+// and GELU the most; fp32 41 / 37. Two rows in flight are 32 KiB of loads a multiprocessor at 1,024
+// resident threads, which hide one another's waits, and the next two are on their way meanwhile.
 //
 // Time over a copy's of as many bytes, exact / tanh (NVIDIA H200, 8192x4096, p = 0.1;
 // bench/fused_shapes.cu; * is the choice):
 //
-//   bf16   <256, 32, 16, 2, 4> 1.348 / 1.199      fp32   <256, 64, 16, 2, 4> 1.475 / 1.363
-//          <128, 32, 16, 2, 8, true> 1.344 / 1.193*      <128, 128, 4, 4, 8> 1.345 / 1.200
-//          <256, 32, 16, 1, 4> 1.506 / 1.346             <256, 64, 16, 4, 4> 1.308 / 1.165*
+//   bf16   <256, 32, 16, 2, 4, true> 1.255 / 1.156*   fp32   <256, 64, 16, 2, 4, true> 1.085
+//   / 1.082*
+//          <128, 32, 16, 2, 8, true> 1.271 / 1.166           <128, 64, 16, 2, 8, true> 1.088
+//          / 1.078 <256, 32, 16, 2, 4>       1.296 / 1.237           <256, 64, 16, 4,
+//          4>       1.115 / 1.112 <256, 32, 16, 1, 4, true> 1.352 / 1.253           <256, 64, 10,
+//          2, 5>       1.159 / 1.180
 struct forward_call {
   static constexpr bool backward = false;
   template <class Element>

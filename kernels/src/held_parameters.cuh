@@ -8,28 +8,6 @@
 
 namespace opscope::kernels::detail {
 
-/// A vector that no store of this kernel changes. The order of these loads stays as written.
-/// `Once` leaves the first-level cache to others; `Streaming` data are the first to leave both.
-template <bool Once, bool Streaming, class Element>
-__device__ __forceinline__ vector<Element> load_constant(const Element* place) {
-  vector<Element> whole;
-  uint4& bits = reinterpret_cast<uint4&>(whole);
-  if constexpr (Streaming) {
-    asm volatile("ld.global.cs.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
-                 : "l"(place));
-  } else if constexpr (Once) {
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
-                 : "l"(place));
-  } else {
-    asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
-                 : "l"(place));
-  }
-  return whole;
-}
-
 /// The parameters of `Width` columns.
 template <class Parameter, int Width>
 struct held_parameters {
@@ -42,7 +20,7 @@ struct held_parameters {
 #pragma unroll
     for (int k = 0; k < Width / step; ++k) {
       if (data != nullptr) {
-        parts[k] = load_constant<false, false>(source + k * step);
+        parts[k] = *reinterpret_cast<const vector<Parameter>*>(source + k * step);
       } else {
 #pragma unroll
         for (Parameter& lane : parts[k].lanes) lane = narrow<Parameter>(missing);

@@ -13,8 +13,11 @@
 
 namespace opscope::kernels::detail {
 
-/// How rows held on the chip are spread over threads: as row_shape.
+/// How rows held on the chip are spread over threads.
 ///
+/// @tparam Warps   warps of a team
+/// @tparam Vectors 16-byte vectors of a row that one thread holds, at most
+/// @tparam Stages  rows of a team in shared memory, in flight or in use
 /// @tparam Teams  of a block, the only one of its multiprocessor; fewer where shared memory is
 /// short
 template <int Warps, int Vectors, int Stages, int Teams>
@@ -410,7 +413,7 @@ template <class Parameter, class Value>
 cudaError_t launch_add_partials(const gradient_totals<Value>& data, bool early,
                                 cudaStream_t stream) {
   const launch_place place{dim3(column_blocks(data.hidden), 2), dim3(column_threads, column_rows),
-                           stream, early};
+                           stream, early, 0};
   return launch_in(place, add_partials<Parameter, Value>, data);
 }
 

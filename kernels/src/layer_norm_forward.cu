@@ -7,24 +7,38 @@ namespace opscope::kernels {
 namespace {
 
 using detail::forward_rows;
-using detail::row_shape;
+using detail::forward_shape;
 
-// How rows are held, as {warps of a team, vectors a thread, stages, blocks an SM}: the first shape
-// that has room for a row's vectors serves. bench/layer_norm_variants.py times others. Time over a
-// copy's of as many bytes (NVIDIA H200, 8192x4096, weight and bias, both results; s, o and h are
-// streaming, overlapping and hoisting; * is the choice):
+// How rows are held, as {warps of a team, vectors a thread, blocks an SM}: the first shape that has
+// room for a row's vectors serves. bench/layer_norm_variants.py times others. Time over a copy's of
+// as many bytes (NVIDIA H200, weight and bias, both results, 2^25 elements, caches filled with
+// other data before; * is the choice):
 //
-//   fp32   {16, 2, 0, 2}soh 1.041*   {16, 2, 0, 3}so 1.051   {16, 2, 1, 0} 1.057
-//   bf16   {8, 2, 0, 5}s 1.055*      {8, 2, 0, 6}s 1.065     {4, 4, 1, 0} 1.106
+//   row    fp32                                         bf16
+//    128   {1, 1, 12} 1.037*                            {1, 1, 12} 1.967*
+//    256   {1, 2, 10} 1.023*  {1, 4, 8} 1.026           {1, 1, 12} 1.121*  {1, 2, 10} 1.134
+//    512   {1, 4, 8} 1.045*   {2, 4, 8} 1.026           {1, 2, 10} 1.039*  {1, 4, 8} 1.043
+//   1024   {4, 2, 8} 1.015*   {2, 4, 8} 1.035           {2, 2, 16} 1.037*  {1, 4, 8} 1.069
+//   2048   {8, 2, 4} 1.035*   {8, 4, 4} 1.036           {4, 2, 10, late} 1.033*  {4, 2, 10} 1.039
+//   4096   {16, 2, 2} 1.047*  {8, 4, 3} 1.050           {8, 2, 5, late} 1.044*  {8, 2, 5} 1.049
+//   8192   {16, 4, 2} 1.042*                            {16, 2, 3, late} 1.051*  {8, 4, 4} 1.087
+//
+// {2, 4, 8} would serve rows of 1024, too. The streams alone, with nothing computed between them,
+// take 1.05 to 1.06. Short rows of 16-bit
+// elements pay for the statistics: a vector has 8 elements, and 16 threads with one each are a row.
 template <class... Shapes>
 struct shape_list {};
-using shapes = shape_list<row_shape<1, 1, 2, 8>, row_shape<1, 2, 2, 8>, row_shape<1, 4, 2, 6>,
-                          row_shape<4, 2, 2, 8>,
-                          row_shape<8, 2, 0, 5, detail::loads_streaming + detail::stores_streaming>,
-                          row_shape<16, 2, 0, 2,
-                                    detail::loads_streaming + detail::stores_streaming +
-                                        detail::overlapping + detail::hoisting>,
-                          row_shape<16, 4, 1, 0>, row_shape<32, 4, 1, 0>>;
+constexpr bool late = true;
+using fp32_shapes =
+    shape_list<forward_shape<1, 1, 12>, forward_shape<1, 2, 10>, forward_shape<1, 4, 8>,
+               forward_shape<4, 2, 8>, forward_shape<8, 2, 4>, forward_shape<16, 2, 2>,
+               forward_shape<16, 4, 2>, forward_shape<32, 4, 1>>;
+using half_shapes =
+    shape_list<forward_shape<1, 1, 12>, forward_shape<1, 2, 10>, forward_shape<2, 2, 16>,
+               forward_shape<4, 2, 10, late>, forward_shape<8, 2, 5, late>,
+               forward_shape<16, 2, 3, late>, forward_shape<16, 4, 1>, forward_shape<32, 4, 1>>;
+template <class Element>
+using shapes = std::conditional_t<sizeof(Element) == 4, fp32_shapes, half_shapes>;
 constexpr std::int64_t largest_row = 4096;  // in vectors
 
 template <class Element>
@@ -49,7 +63,8 @@ cudaError_t launch_held(const forward_rows<Element>& data, const detail::device_
     }
   }
   const bool residual = data.residual != nullptr;
-  if (!detail::has_room<First>(limits, residual ? 2 : 1)) {
+  const std::size_t bytes = detail::forward_bytes<First>(residual) + detail::own_bytes;
+  if (bytes > static_cast<std::size_t>(limits.shared_bytes)) {
     return launch_streamed(data, true, stream);
   }
   return residual ? detail::launch_forward<Element, true, First>(data, limits, stream)
@@ -80,10 +95,11 @@ cudaError_t launch(const layer_norm_forward_call& call, cudaStream_t stream) {
   }
   // fp64 is for checks, not for speed: it has no kernels of its own.
   if constexpr (sizeof(Element) < sizeof(double)) {
-    if (aligned && data.hidden / width <= largest_row) {
+    constexpr std::int64_t largest_grid = 0x7FFFFFFF;
+    if (aligned && data.hidden / width <= largest_row && data.rows <= largest_grid) {
       detail::device_limits limits{};
       const cudaError_t status = detail::ask_device(limits);
-      return status == cudaSuccess ? launch_held(data, limits, shapes{}, stream) : status;
+      return status == cudaSuccess ? launch_held(data, limits, shapes<Element>{}, stream) : status;
     }
   }
   return launch_streamed(data, aligned, stream);

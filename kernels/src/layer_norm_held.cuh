@@ -3,9 +3,9 @@
 // its part about the part's own mean, and the parts are joined behind the only barrier (Chan,
 // Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances, 1979).
 //
-// A grid that walks over the rows has the next ones on their way to shared memory, and the
-// parameters in registers. Otherwise a row's loads go straight to registers, all of them before the
-// first use.
+// A row comes through shared memory, on its way to which it occupies no registers, and a team has
+// one row: grids that walk over the rows, with the next ones coming meanwhile, were slower by 5 to
+// 10 % of a copy's time, and so were loads straight to registers.
 #pragma once
 
 #include "held_parameters.cuh"
@@ -57,6 +57,26 @@ __device__ __forceinline__ row_statistics<float> joined_statistics(const Visit& 
   return statistics_from(moments, mean, visit, hidden, eps, Warps, scratch);
 }
 
+/// How rows are spread over threads.
+///
+/// @tparam Warps       warps of a team
+/// @tparam Vectors     16-byte vectors of a row that one thread holds, at most
+/// @tparam BlocksAnSm  that a multiprocessor must have registers for
+/// @tparam Late        stores the sum with the result, not before
+template <int Warps, int Vectors, int BlocksAnSm, bool Late = false>
+struct forward_shape {
+  static constexpr int warps = Warps;
+  static constexpr int vectors = Vectors;
+  static constexpr int stages = 1;
+  static constexpr int blocks_an_sm = BlocksAnSm;
+  static constexpr bool is_late = Late;
+  static constexpr int team_threads = Warps * warp_threads;
+  static constexpr int teams_a_block = Warps == 1 ? 4 : 1;
+  static constexpr int block_threads = team_threads * teams_a_block;
+  static constexpr int capacity = team_threads * Vectors;
+  static constexpr std::size_t stream_bytes = 16UL * Vectors * block_threads;
+};
+
 /// A thread's part of one row: vectors `lane`, `lane` + Shape::team_threads, …
 template <class Element, class Shape>
 struct row_part {
@@ -72,14 +92,18 @@ struct row_part {
   __device__ __forceinline__ int place(int r) const { return lane + r * Shape::team_threads; }
   __device__ __forceinline__ bool active(int r) const { return place(r) < vectors; }
 
-  /// Adds the residual to vector `r`, and stores the sum of the row that starts at `start`.
-  __device__ __forceinline__ void add(const forward_rows<Element>& data, std::int64_t start, int r,
-                                      const vector<Element>& residual) {
+  /// Adds the residual to vector `r`.
+  __device__ __forceinline__ void add(int r, const vector<Element>& residual) {
 #pragma unroll
     for (int i = 0; i < width; ++i) {
       sum[r].lanes[i] = narrow<Element>(widen_lane(sum[r], i) + widen_lane(residual, i));
     }
-    store<width, Shape::streams_stores>(data.sum + start + place(r) * width, sum[r].lanes);
+  }
+
+  /// Stores vector `r` of the sum of the row that starts at `start`.
+  __device__ __forceinline__ void store_sum(const forward_rows<Element>& data, std::int64_t start,
+                                            int r) const {
+    store<width>(data.sum + start + place(r) * width, sum[r].lanes);
   }
 
   /// Calls `use` with each element.
@@ -103,7 +127,7 @@ struct row_part {
     return width * count;
   }
 
-  /// Stores the row's statistics, and its vector `r` normalised.
+  /// Stores vector `r` of the result.
   template <class Parameter>
   __device__ __forceinline__ void finish(const forward_rows<Element>& data, std::int64_t start,
                                          int r, const row_statistics<float>& found,
@@ -116,61 +140,41 @@ struct row_part {
       const float normalised = fused(centred, found.rstd, found.shift);
       out.lanes[i] = narrow<Element>(fused(normalised, weight[i], bias[i]));
     }
-    store<width, Shape::streams_stores>(data.output + start + place(r) * width, out.lanes);
-  }
-};
-
-/// The weights and biases of a thread's columns.
-template <class Parameter, class Element, class Shape>
-struct column_parameters {
-  static constexpr int width = vector_width<Element>;
-  held_parameters<Parameter, width> weight[Shape::vectors];
-  held_parameters<Parameter, width> bias[Shape::vectors];
-
-  __device__ __forceinline__ void load(const forward_rows<Element>& data,
-                                       const row_part<Element, Shape>& own, int r) {
-    weight[r].load(data.weight.data, own.place(r) * width, 1);
-    bias[r].load(data.bias.data, own.place(r) * width, 0);
+    store<width>(data.output + start + place(r) * width, out.lanes);
   }
 };
 
 template <class Element, class Parameter, bool Residual, class Shape>
-__global__ void __launch_bounds__(Shape::block_threads, Shape::min_blocks)
-    direct_forward(forward_rows<Element> data) {
+__global__ void __launch_bounds__(Shape::block_threads, Shape::blocks_an_sm)
+    held_forward(forward_rows<Element> data) {
   constexpr int width = vector_width<Element>;
-  // Wider parameters than elements would need more registers than there are.
-  constexpr bool hoist = Shape::is_hoisting && sizeof(Parameter) == sizeof(Element);
+  constexpr int streams = Residual ? 2 : 1;
+  using stages_type = staged_rows<Element, streams, Shape>;
+  extern __shared__ uint4 staged[];
   __shared__ part_moments parts[Shape::warps];
   __shared__ wide_scratch scratch;
-  if constexpr (Shape::is_overlapping) {
-    let_next_start();
-    wait_for_previous();
-  }
-  row_part<Element, Shape> own(data);
+  static_assert(sizeof(parts) + sizeof(scratch) <= own_bytes);
+  let_next_start();
+  wait_for_previous();
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * Shape::teams_a_block +
                            threadIdx.x / Shape::team_threads;
   if (row >= data.rows) return;
   const std::int64_t start = row * data.hidden;
-  vector<Element> residual[Residual ? Shape::vectors : 1];
+  row_part<Element, Shape> own(data);
+  const stages_type stages(staged, own.vectors);
+  const Element* sources[streams] = {data.input};
+  if constexpr (Residual) sources[1] = data.residual;
+  stages.fetch(sources, row, data.rows, 0);
+  stages.wait();
+  const vector<Element>* const stage = stages.stage(0);
 #pragma unroll
   for (int r = 0; r < Shape::vectors; ++r) {
     if (!own.active(r)) continue;
-    const std::int64_t first = start + own.place(r) * width;
-    own.sum[r] = load_constant<true, Shape::streams_loads>(data.input + first);
+    own.sum[r] = stages_type::at(stage, 0, r);
     if constexpr (Residual) {
-      residual[r] = load_constant<true, Shape::streams_loads>(data.residual + first);
+      own.add(r, stages_type::at(stage, 1, r));
+      if (!Shape::is_late) own.store_sum(data, start, r);
     }
-  }
-  if constexpr (Residual) {
-#pragma unroll
-    for (int r = 0; r < Shape::vectors; ++r) {
-      if (own.active(r)) own.add(data, start, r, residual[r]);
-    }
-  }
-  column_parameters<Parameter, Element, Shape> columns;
-#pragma unroll
-  for (int r = 0; r < Shape::vectors; ++r) {
-    if (hoist && own.active(r)) columns.load(data, own, r);
   }
   const auto visit = [&](auto&& use) { own.visit(use); };
   const auto found = joined_statistics<Shape::warps>(visit, own.warp_elements(), data.hidden,
@@ -182,92 +186,34 @@ __global__ void __launch_bounds__(Shape::block_threads, Shape::min_blocks)
 #pragma unroll
   for (int r = 0; r < Shape::vectors; ++r) {
     if (!own.active(r)) continue;
-    if constexpr (!hoist) columns.load(data, own, r);
-    own.finish(data, start, r, found, columns.weight[r], columns.bias[r]);
+    held_parameters<Parameter, width> weight;
+    held_parameters<Parameter, width> bias;
+    weight.load(data.weight.data, own.place(r) * width, 1);
+    bias.load(data.bias.data, own.place(r) * width, 0);
+    if constexpr (Residual && Shape::is_late) own.store_sum(data, start, r);
+    own.finish(data, start, r, found, weight, bias);
   }
 }
 
-template <class Element, class Parameter, bool Residual, class Shape>
-__global__ void __launch_bounds__(Shape::block_threads, Shape::min_blocks)
-    staged_forward(forward_rows<Element> data) {
-  constexpr int width = vector_width<Element>;
-  constexpr int streams = Residual ? 2 : 1;
-  constexpr bool walks = Shape::stages > 1;
-  using stages_type = staged_rows<Element, streams, Shape>;
-  extern __shared__ uint4 staged[];
-  // A stage has its own: see team_sum.
-  __shared__ part_moments parts[Shape::stages][Shape::warps];
-  __shared__ wide_scratch scratch;
-  static_assert(sizeof(parts) + sizeof(scratch) <= own_bytes);
-  row_part<Element, Shape> own(data);
-  const stages_type stages(staged, own.vectors);
-  const Element* sources[streams] = {data.input};
-  if constexpr (Residual) sources[1] = data.residual;
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * Shape::teams_a_block +
-                             threadIdx.x / Shape::team_threads;
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * Shape::teams_a_block;
-#pragma unroll
-  for (int s = 0; s < Shape::stages; ++s) {
-    stages.fetch(sources, first + s * step, data.rows, s);
-  }
-  column_parameters<Parameter, Element, Shape> columns;
-#pragma unroll
-  for (int r = 0; r < Shape::vectors; ++r) {
-    if (walks && own.active(r)) columns.load(data, own, r);
-  }
-  const int warp_elements = own.warp_elements();
-  const auto visit = [&](auto&& use) { own.visit(use); };
-  int turn = 0;
-  for (std::int64_t row = first; row < data.rows; row += step) {
-    const std::int64_t start = row * data.hidden;
-    const vector<Element>* const stage = stages.stage(turn);
-    stages.wait();
-#pragma unroll
-    for (int r = 0; r < Shape::vectors; ++r) {
-      if (!own.active(r)) continue;
-      own.sum[r] = stages_type::at(stage, 0, r);
-      if constexpr (Residual) own.add(data, start, r, stages_type::at(stage, 1, r));
-    }
-    stages.fetch(sources, row + Shape::stages * step, data.rows, turn);
-    const auto found = joined_statistics<Shape::warps>(visit, warp_elements, data.hidden, data.eps,
-                                                       parts[turn], scratch);
-    turn = turn + 1 == Shape::stages ? 0 : turn + 1;
-    if (own.lane == 0) {
-      data.mean[row] = found.mean;
-      data.rstd[row] = found.rstd;
-    }
-#pragma unroll
-    for (int r = 0; r < Shape::vectors; ++r) {
-      if (!own.active(r)) continue;
-      if constexpr (!walks) columns.load(data, own, r);
-      auto weight = columns.weight[r];
-      auto bias = columns.bias[r];
-      forget(weight);
-      forget(bias);
-      own.finish(data, start, r, found, weight, bias);
-    }
-  }
+template <class Shape>
+constexpr std::size_t forward_bytes(bool residual) {
+  return (residual ? 2 : 1) * Shape::stream_bytes;
 }
 
 template <class Element, class Parameter, bool Residual, class Shape>
 cudaError_t launch_held(const forward_rows<Element>& data, const device_limits& limits,
                         cudaStream_t stream) {
-  const auto grid = static_cast<unsigned>(blocks_for<Shape>(data.rows, limits.processors));
-  if constexpr (Shape::stages == 0) {
-    const launch_place place{grid, Shape::block_threads, stream,
-                             Shape::is_overlapping && limits.major >= 9};
-    return launch_in(place, direct_forward<Element, Parameter, Residual, Shape>, data);
-  } else {
-    constexpr auto kernel = staged_forward<Element, Parameter, Residual, Shape>;
-    constexpr std::size_t bytes = Shape::stages * (Residual ? 2 : 1) * Shape::stage_bytes;
-    const cudaError_t status = allow_shared_memory<kernel>(bytes);
-    if (status != cudaSuccess) return status;
-    kernel<<<grid, Shape::block_threads, bytes, stream>>>(data);
-    return cudaGetLastError();
-  }
+  constexpr auto kernel = held_forward<Element, Parameter, Residual, Shape>;
+  constexpr std::size_t bytes = forward_bytes<Shape>(Residual);
+  const cudaError_t status = allow_shared_memory<kernel>(bytes);
+  if (status != cudaSuccess) return status;
+  const std::int64_t blocks = (data.rows + Shape::teams_a_block - 1) / Shape::teams_a_block;
+  const launch_place place{static_cast<unsigned>(blocks), Shape::block_threads, stream,
+                           limits.major >= 9, bytes};
+  return launch_in(place, kernel, data);
 }
 
-/// Launches the kernel that the shape asks for.
+/// Launches on `stream`; returns what the launch reported.
 template <class Element, bool Residual, class Shape>
 cudaError_t launch_forward(const forward_rows<Element>& data, const device_limits& limits,
                            cudaStream_t stream) {

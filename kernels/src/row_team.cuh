@@ -16,40 +16,6 @@ namespace opscope::kernels::detail {
 constexpr int warp_threads = 32;
 constexpr int max_team_warps = 32;
 
-// What a kernel may do besides; to be added up.
-constexpr int loads_streaming = 1;   ///< what it loads leaves the caches first
-constexpr int stores_streaming = 2;  ///< what it stores leaves the caches first
-constexpr int overlapping = 4;       ///< blocks start while the last ones before them still run
-constexpr int hoisting = 8;          ///< loads the parameters with the row, into more registers
-
-/// How rows held on the chip are spread over threads.
-///
-/// @tparam Warps       warps of a team
-/// @tparam Vectors     16-byte vectors of a row that one thread holds, at most
-/// @tparam Stages      rows of a team in shared memory, in flight or in use; 0: a row goes straight
-///                     to registers, and has a team of its own
-/// @tparam BlocksAnSm  of a grid that walks over the rows; 0: as many blocks as the rows need.
-///                     Without stages: blocks that a multiprocessor must have registers for
-/// @tparam Options     of rows without stages
-template <int Warps, int Vectors, int Stages, int BlocksAnSm, int Options = 0>
-struct row_shape {
-  static constexpr int warps = Warps;
-  static constexpr int vectors = Vectors;
-  static constexpr int stages = Stages;
-  static constexpr int blocks_an_sm = Stages > 0 ? BlocksAnSm : 0;
-  static constexpr bool streams_loads = (Options & loads_streaming) != 0;
-  static constexpr bool streams_stores = (Options & stores_streaming) != 0;
-  static constexpr bool is_hoisting = (Options & hoisting) != 0;
-  static constexpr bool is_overlapping = (Options & overlapping) != 0;
-  static constexpr int wanted_blocks = BlocksAnSm;
-  static constexpr int min_blocks = BlocksAnSm > 0 ? BlocksAnSm : 1;
-  static constexpr int team_threads = Warps * warp_threads;
-  static constexpr int teams_a_block = Warps == 1 ? 4 : 1;
-  static constexpr int block_threads = team_threads * teams_a_block;
-  static constexpr int capacity = team_threads * Vectors;
-  static constexpr std::size_t stage_bytes = 16UL * Vectors * block_threads;  ///< of one stream
-};
-
 /// The type of statistics and sums.
 template <class Element>
 using value_of = decltype(widen(Element{}));
@@ -67,8 +33,8 @@ __device__ __forceinline__ void load(const Element* place, Element (&elements)[W
   }
 }
 
-/// As load; `Streaming` stores are the first to leave the caches.
-template <int Width, bool Streaming = false, class Element>
+/// As load.
+template <int Width, class Element>
 __device__ __forceinline__ void store(Element* place, const Element (&elements)[Width]) {
   if constexpr (Width == 1) {
     *place = elements[0];
@@ -79,11 +45,7 @@ __device__ __forceinline__ void store(Element* place, const Element (&elements)[
       vector<Element> whole;
 #pragma unroll
       for (int i = 0; i < step; ++i) whole.lanes[i] = elements[first + i];
-      if constexpr (Streaming) {
-        __stcs(reinterpret_cast<uint4*>(place + first), reinterpret_cast<const uint4&>(whole));
-      } else {
-        *reinterpret_cast<vector<Element>*>(place + first) = whole;
-      }
+      *reinterpret_cast<vector<Element>*>(place + first) = whole;
     }
   }
 }
@@ -159,7 +121,7 @@ __device__ __forceinline__ void copy_async(std::uint32_t shared, const void* glo
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
 }
 
-/// A team's next rows on their way to shared memory. A thread copies what it will itself read, so
+/// A team's rows on their way to shared memory. A thread copies what it will itself read, so
 /// no barrier is needed: only its own copies must have arrived.
 template <class Element, int Streams, class Shape>
 class staged_rows {
@@ -248,7 +210,8 @@ struct launch_place {
   dim3 grid;
   dim3 block;
   cudaStream_t stream;
-  bool early;  ///< from compute capability 9.0 on
+  bool early;                ///< from compute capability 9.0 on
+  std::size_t shared_bytes;  ///< dynamic
 };
 
 template <class Data>
@@ -260,6 +223,7 @@ cudaError_t launch_in(const launch_place& place, void (*kernel)(Data), const Dat
   config.gridDim = place.grid;
   config.blockDim = place.block;
   config.stream = place.stream;
+  config.dynamicSmemBytes = place.shared_bytes;
   config.attrs = &early;
   config.numAttrs = place.early ? 1 : 0;
   const cudaError_t status = cudaLaunchKernelEx(&config, kernel, data);
@@ -285,24 +249,7 @@ inline cudaError_t ask_device(device_limits& limits) {
                                 device);
 }
 
-constexpr std::size_t own_bytes = 2048;  ///< shared memory of the kernels' own, at most
-
-/// Whether the device has the shared memory for `streams` staged streams, and for the kernels' own.
-template <class Shape>
-bool has_room(const device_limits& limits, int streams) {
-  return static_cast<std::size_t>(streams) * Shape::stages * Shape::stage_bytes + own_bytes <=
-         static_cast<std::size_t>(limits.shared_bytes);
-}
-
-/// Blocks for `rows` rows, which the grid walks over.
-template <class Shape>
-std::int64_t blocks_for(std::int64_t rows, int processors) {
-  constexpr std::int64_t largest_grid = 0x7FFFFFFF;
-  const std::int64_t needed = (rows + Shape::teams_a_block - 1) / Shape::teams_a_block;
-  const std::int64_t limit =
-      Shape::blocks_an_sm > 0 ? std::int64_t{Shape::blocks_an_sm} * processors : largest_grid;
-  return needed < limit ? needed : limit;
-}
+constexpr std::size_t own_bytes = 4096;  ///< shared memory of the kernels' own, at most
 
 /// Lets `Kernel` have `bytes` of dynamic shared memory on the current device, and its own.
 template <auto Kernel>
