@@ -109,6 +109,22 @@ def quotient_fit(
     )
 
 
+def mills_fit(name: str, offset: str, high: str, smallest: int, floor: float) -> Fit:
+    """R(a) in r = 1/(a + offset), for a ≤ high, of degree 5.
+
+    Tails a·q below 2^smallest may have larger errors, by up to 1/floor.
+    """
+    c = mpf(offset)
+
+    def weight(r: mpf) -> mpf:
+        a = 1 / r - c
+        tail = a * mills(a) * mpmath.exp(-a * a / 2)
+        share = 1 if a < 1 else max(floor, min(1, tail / mpf(2) ** smallest))
+        return share / mills(a)
+
+    return Fit(name, 1 / (mpf(high) + c), 1 / c, 5, lambda r: mills(1 / r - c), weight)
+
+
 def slope_fit(name: str, slope: Function, degree: int) -> Fit:
     """2·d(a)/(e^(-a²/2)·(a₀ - a)) - 1 in s = a - 3/4, for a ≤ 3.75, exact to 2^-6 of d."""
     zero = mpmath.findroot(slope, 0.75)
@@ -136,7 +152,9 @@ def fits() -> Sequence[Fit]:
     return [
         quotient_fit("exact v", "1.25", "2.375", "0.40625", 10, 1, mpf(1)),
         quotient_fit("short ratio V", "1", "2.5", "0", 7, 0, mpf("0.1")),
-        quotient_fit("short ratio V, bf16", "1", "2.25", "0", 5, 0, mpf("0.1")),
+        quotient_fit("V of a rounded sum", "1", "2.5", "0", 9, 0, mpf("0.3")),
+        mills_fit("short R, fp16", "3.025", "6.6", -14, 2**-9),
+        mills_fit("short R, bf16", "2.78125", "14.6", -20, 0.15),
         expm1_fit("expm1, exact", mpf("0.5")),
         expm1_fit("expm1, tanh", UNIT),
         slope_fit("exact slope", exact_slope, 12),

@@ -165,9 +165,8 @@ struct exact_form {
       const float square = product(a, a);
       const close_reduced e = reduce_closely<gaussian::octave>(square, fused(a, a, -square));
       const float y = product(a, reciprocal(a + 2.5F));
-      const float v =
-          polynomial(y, 1.25F, -1.24339175F, 0.169588104F, 0.292132795F, 0.0542507581F,
-                     -0.143142968F, 0.123831272F, -0.295817375F, 0.268110394F, -0.0766144171F);
+      const float v = polynomial(y, 1.25F, -1.2433918F, 0.16958806F, 0.2921338F, 0.054242034F,
+                                 -0.1431049F, 0.12373864F, -0.2956901F, 0.26801807F, -0.07658695F);
       return fused(-product(product(product(y, e.fraction), v), e.power), power_unit, positive);
     } else {
       constexpr float slope = 1.25F;
@@ -216,13 +215,13 @@ struct exact_form {
   template <precision Precision>
   static OPSCOPE_MATH float mills_ratio(float r) {
     if constexpr (Precision == precision::brief) {
-      return polynomial(r, short_unit * 1.7335615e-04F, short_unit * 0.38959557F,
-                        short_unit * 1.3019986F, short_unit * 0.7446385F, short_unit * 15.285187F,
-                        short_unit * -16.415476F);
+      return polynomial(r, short_unit * 1.7315344e-04F, short_unit * 0.38960317F,
+                        short_unit * 1.3019079F, short_unit * 0.7451132F, short_unit * 15.284053F,
+                        short_unit * -16.414463F);
     }
-    return polynomial(r, short_unit * 0.0024233002F, short_unit * 0.3200828F,
-                      short_unit * 2.2612529F, short_unit * -4.083604F, short_unit * 34.462864F,
-                      short_unit * -30.243631F);
+    return polynomial(r, short_unit * 0.0024232708F, short_unit * 0.32008344F,
+                      short_unit * 2.2612476F, short_unit * -4.0835824F, short_unit * 34.46282F,
+                      short_unit * -30.243586F);
   }
 
   /// V(y)·short_unit

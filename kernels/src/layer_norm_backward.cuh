@@ -260,6 +260,7 @@ __global__ void __launch_bounds__(Shape::teams* Shape::team_threads)
     turn = turn + 1 == Shape::stages ? 0 : turn + 1;
   }
   let_next_start();
+  stages.wait_for_all();
   if (data.weight_partials != nullptr || data.bias_partials != nullptr) {
     store_partials<Element, Shape>(data, columns, stages, reinterpret_cast<float4*>(staged));
   }

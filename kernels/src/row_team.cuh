@@ -171,6 +171,11 @@ class staged_rows {
     asm volatile("cp.async.commit_group;" ::: "memory");
   }
 
+  /// Waits until nothing is on its way.
+  __device__ __forceinline__ void wait_for_all() const {
+    asm volatile("cp.async.wait_all;" ::: "memory");
+  }
+
   /// Waits until the oldest row that was fetched has arrived.
   __device__ __forceinline__ void wait() const {
     asm volatile("cp.async.wait_group %0;" ::"n"(Shape::stages - 1) : "memory");

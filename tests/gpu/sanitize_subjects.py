@@ -3,7 +3,8 @@
 
     python tests/gpu/sanitize_subjects.py [DEVICE]
 
-Nothing is checked here. No tensor has more than 2^20 elements, and none is in a CUDA graph.
+Nothing is checked here. No tensor has more than 2^20 elements but the ones of more than 4 MiB that
+gelu has a launch shape for, and none is in a CUDA graph.
 """
 
 import sys
@@ -15,9 +16,11 @@ from opscope import ops
 DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 FORMS = ("none", "tanh")
 COUNTS = (1, 7, 255, 2049, 100_003, 1 << 20)
-# Rows and columns: short and long rows, odd ones, more rows than a grid has blocks along y.
-MATRICES = ((3, 1), (5, 31), (9, 64), (7, 1000), (4, 1025), (257, 1024), (16, 4096), (3, 4097),
-            (5, 16384), (65_537, 8), (1, 65_537), (2, 131_072))  # fmt: skip
+# Rows and columns: odd ones, rows of every power of two that layer norm has a shape for, fewer and
+# more rows than there are multiprocessors, more than a grid has blocks along y.
+MATRICES = ((3, 1), (5, 31), (9, 64), (600, 256), (5, 512), (7, 1000), (4, 1025), (257, 1024),
+            (3, 2048), (16, 4096), (3, 4097), (9, 8192), (5, 16384), (3, 32_768), (65_537, 8),
+            (1, 65_537), (2, 131_072))  # fmt: skip
 MISALIGNED = 1
 
 
@@ -37,7 +40,8 @@ def gelu(dtype: torch.dtype) -> None:
         if dtype is torch.float32 and x.is_cuda:
             ops.gelu_naive(x)
 
-    for count in COUNTS:
+    beyond_4_mib = (4 << 20) // dtype.itemsize + 9
+    for count in (*COUNTS, beyond_4_mib):
         for offset in (0, MISALIGNED):
             run(filled((count,), dtype, offset), filled((count,), dtype))
     square = filled((96, 130), dtype)
@@ -70,7 +74,9 @@ def layer_norm(dtype: torch.dtype) -> None:
     for matrix, vector in matrices(dtype):
         x, shape = matrix.requires_grad_(), vector.shape
         weight, bias = vector.detach().requires_grad_(), vector.detach().clone().requires_grad_()
-        for parameters in ((weight, bias), (weight, None), (None, bias), (None, None)):
+        wide = (weight.detach().float().requires_grad_(), bias.detach().float().requires_grad_())
+        pairs = [(weight, bias), (weight, None), (None, bias), (None, None)]
+        for parameters in pairs if dtype is torch.float64 else [*pairs, wide]:
             ops.layer_norm(x, shape, *parameters).sum().backward()
             out, total = ops.add_layer_norm(x, filled(x.shape, dtype), shape, *parameters)
             (out.sum() + total.sum()).backward()

@@ -2,7 +2,6 @@
 """gelu in compiled and exported programs."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -201,13 +200,11 @@ def test_export_of_a_change_in_place() -> None:
     torch.testing.assert_close(program.module()(x), ops.gelu(x + 1))
 
 
-def test_ahead_of_time_inductor(device: torch.device, tmp_path: Path) -> None:
+def test_ahead_of_time_inductor(device: torch.device, package_path: str) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), ops.GELU("tanh")).to(device)
     x = torch.randn(3, 4, device=device)
     program = torch.export.export(model, (x,))
-    package = torch._inductor.aoti_compile_and_package(
-        program, package_path=str(tmp_path / "model.pt2")
-    )
+    package = torch._inductor.aoti_compile_and_package(program, package_path=package_path)
     loaded = torch._inductor.aoti_load_package(package)
     torch.testing.assert_close(loaded(x), model(x))
 
