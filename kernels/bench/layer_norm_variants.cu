@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "layer_norm_backward.cuh"
-#include "layer_norm_held.cuh"
+#include "layer_norm_backward_held.cuh"
+#include "layer_norm_forward_held.cuh"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <opscope/kernels/layer_norm_device.hpp>
 #include <type_traits>
 
-#include "layer_norm_backward.cuh"
+#include "layer_norm_backward_held.cuh"
 
 namespace opscope::kernels {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <opscope/kernels/layer_norm_device.hpp>
 
-#include "layer_norm_held.cuh"
+#include "layer_norm_forward_held.cuh"
 
 namespace opscope::kernels {
 namespace {
