@@ -27,8 +27,8 @@ struct philox_source {
 /// it was; a kept one that has no digits left, far below 0, is −0.
 ///
 /// fp32 is within 6 ulp of GELU of the rounded sum, scaled: 4.05 and 3.84 (exact and tanh form) for
-/// 131,072 evenly spaced arguments in ±14, on an NVIDIA H200. Rounding the sum alone makes more than
-/// that of it beyond −4.
+/// 131,072 evenly spaced arguments in ±14, on an NVIDIA H200. Rounding the sum alone makes more
+/// than that of it beyond −4.
 ///
 /// The launch is asynchronous on `stream`, whose device must be current; safe to call from any
 /// thread. Any alignment that the element type allows is accepted, with the same mask; 16-byte
