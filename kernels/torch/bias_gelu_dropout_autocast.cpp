@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Under autocast the operators run in the type of their input, as gelu and dropout do. A bias of
-// another type, which is an error elsewhere, is the sum's usual promotion here: parameters are
-// fp32 there while activations are not.
+// another type, which is an error elsewhere, takes that type, as a linear layer's does: parameters
+// are fp32 there while activations are not.
 #include <ATen/autocast_mode.h>
 #include <torch/library.h>
 
@@ -12,18 +12,12 @@ namespace {
 
 using optional_tensor = std::optional<at::Tensor>;
 
-struct addends {
-  at::Tensor self;
-  optional_tensor bias;
-};
-
-addends promoted(c10::DeviceType device, const at::Tensor& self, const optional_tensor& bias) {
+optional_tensor in_type_of(const at::Tensor& self, c10::DeviceType device,
+                           const optional_tensor& bias) {
   const bool mixed = bias.has_value() && bias->defined() && self.is_floating_point() &&
                      bias->is_floating_point() && bias->scalar_type() != self.scalar_type();
-  if (!mixed) return {self, bias};
-  const at::ScalarType common = at::promote_types(self.scalar_type(), bias->scalar_type());
-  return {at::autocast::cached_cast(common, self, device),
-          at::autocast::cached_cast(common, *bias, device)};
+  if (!mixed) return bias;
+  return at::autocast::cached_cast(self.scalar_type(), *bias, device);
 }
 
 template <c10::DeviceType Device>
@@ -39,9 +33,8 @@ std::tuple<at::Tensor, at::Tensor> bias_gelu_dropout(const at::Tensor& self,
                                                      std::optional<at::Generator> generator,
                                                      std::string_view rng) {
   const auto guard = without_autocast<Device>();
-  const addends sum = promoted(Device, self, bias);
-  return bias_gelu_dropout_handle().call(sum.self, sum.bias, p, training, approximate,
-                                         std::move(generator), rng);
+  return bias_gelu_dropout_handle().call(self, in_type_of(self, Device, bias), p, training,
+                                         approximate, std::move(generator), rng);
 }
 
 template <c10::DeviceType Device>
@@ -49,9 +42,8 @@ at::Tensor bias_gelu_dropout_from_state(const at::Tensor& self, const optional_t
                                         const at::Tensor& rng_state, double p,
                                         std::string_view approximate, std::string_view rng) {
   const auto guard = without_autocast<Device>();
-  const addends sum = promoted(Device, self, bias);
-  return bias_gelu_dropout_from_state_handle().call(sum.self, sum.bias, rng_state, p, approximate,
-                                                    rng);
+  return bias_gelu_dropout_from_state_handle().call(self, in_type_of(self, Device, bias), rng_state,
+                                                    p, approximate, rng);
 }
 
 template <c10::DeviceType Device>

@@ -8,17 +8,9 @@
 
 #include "bias_gelu_dropout_ops.hpp"
 #include "gelu_second_derivative.hpp"
+#include "widened.hpp"
 
 namespace opscope::ops {
-namespace {
-
-/// In the type of the arithmetic.
-at::Tensor widened(const at::Tensor& tensor) {
-  const bool narrow = tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16;
-  return narrow ? tensor.to(at::kFloat) : tensor;
-}
-
-}  // namespace
 
 std::optional<at::Tensor> fused_call::optional_bias() const {
   return bias.defined() ? std::optional<at::Tensor>(bias) : std::nullopt;
@@ -43,7 +35,8 @@ at::Tensor second_order_term(const at::Tensor& direction, const at::Tensor& grad
       grad_output, saturated, std::nullopt, call.rng_state, call.p, call.approximate, call.rng));
   at::Tensor x = widened(call.self);
   if (call.bias.defined()) x = x + widened(call.bias);
-  return direction * widened(masked) * gelu_second_derivative(x, call.approximate);
+  // The derivative first: it is 0 where a product of gradients would overflow.
+  return direction * gelu_second_derivative(x, call.approximate) * widened(masked);
 }
 
 at::Tensor sum_over_rows(const at::Tensor& tensor) {

@@ -16,6 +16,7 @@
 #include "autograd_node.hpp"
 #include "gelu_ops.hpp"
 #include "gelu_second_derivative.hpp"
+#include "widened.hpp"
 
 namespace opscope::ops {
 namespace {
@@ -28,8 +29,9 @@ using torch::dynamo::autograd::SwapSavedVariables;
 
 at::Tensor second_order_term(const at::Tensor& direction, const at::Tensor& grad_output,
                              const at::Tensor& self, std::string_view approximate) {
-  const at::Tensor result = direction * grad_output * gelu_second_derivative(self, approximate);
-  return result.to(self.scalar_type());
+  // The derivative first: it is 0 where a product of gradients would overflow.
+  const at::Tensor scaled = widened(direction) * gelu_second_derivative(self, approximate);
+  return (scaled * widened(grad_output)).to(self.scalar_type());
 }
 
 variable_list gelu_node_gradients(const variable_list& grads, const at::Tensor& self,

@@ -7,11 +7,12 @@
 #include <ATen/ops/exp.h>
 #include <ATen/ops/tanh.h>
 
+#include "widened.hpp"
+
 namespace opscope::ops {
 
 at::Tensor gelu_second_derivative(const at::Tensor& self, std::string_view approximate) {
-  const bool narrow = self.scalar_type() == at::kHalf || self.scalar_type() == at::kBFloat16;
-  const at::Tensor wide = narrow ? self.to(at::kFloat) : self;
+  const at::Tensor wide = widened(self);
   // Beyond these limits it is 0 in the type; within them nothing overflows, so no inf meets a 0.
   if (approximate == "none") {
     const at::Tensor x = at::clamp(wide, -40, 40);

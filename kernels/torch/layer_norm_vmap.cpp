@@ -9,6 +9,7 @@
 #include <torch/library.h>
 
 #include "layer_norm_derivatives.hpp"
+#include "widened.hpp"
 
 namespace opscope::ops {
 namespace {
@@ -53,16 +54,12 @@ struct argument {
   }
 };
 
-c10::SymInt batch_size(std::initializer_list<const argument*> arguments) {
+/// None where no argument is batched at this level: a vmap around this one has batched them.
+std::optional<c10::SymInt> batch_size(std::initializer_list<const argument*> arguments) {
   for (const argument* one : arguments) {
     if (one->batched) return one->tensor.sym_size(0);
   }
-  TORCH_CHECK(false, "no argument is batched at the level of the running vmap");
-}
-
-at::Tensor widened(const at::Tensor& tensor) {
-  const at::ScalarType type = tensor.scalar_type();
-  return type == at::kHalf || type == at::kBFloat16 ? tensor.to(at::kFloat) : tensor;
+  return std::nullopt;
 }
 
 /// Applies batched parameters to a batch of normalised rows of `rank` dimensions.
@@ -82,8 +79,12 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_norm_forward(
   const argument x(input, level);
   const argument w(weight, level);
   const argument b(bias, level);
+  const std::optional<c10::SymInt> size = batch_size({&x, &w, &b});
+  if (!size) {
+    return layer_norm_forward_handle().call(input, normalized_shape, weight, bias, eps);
+  }
   const bool scaled_here = w.batched || b.batched;
-  const at::Tensor rows = x.of_batch(batch_size({&x, &w, &b}));
+  const at::Tensor rows = x.of_batch(*size);
   auto [out, mean, rstd] = layer_norm_forward_handle().call(
       rows, normalized_shape, scaled_here ? optional_tensor() : optional_tensor(w.tensor),
       scaled_here ? optional_tensor() : optional_tensor(b.tensor), eps);
@@ -100,10 +101,14 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> add_layer_norm_forwar
   const argument y(residual, level);
   const argument w(weight, level);
   const argument b(bias, level);
+  const std::optional<c10::SymInt> size = batch_size({&x, &y, &w, &b});
+  if (!size) {
+    return add_layer_norm_forward_handle().call(input, residual, normalized_shape, weight, bias,
+                                                eps);
+  }
   const bool scaled_here = w.batched || b.batched;
-  const c10::SymInt size = batch_size({&x, &y, &w, &b});
   auto [out, sum, mean, rstd] = add_layer_norm_forward_handle().call(
-      x.of_batch(size), y.of_batch(size), normalized_shape,
+      x.of_batch(*size), y.of_batch(*size), normalized_shape,
       scaled_here ? optional_tensor() : optional_tensor(w.tensor),
       scaled_here ? optional_tensor() : optional_tensor(b.tensor), eps);
   if (scaled_here) out = scale(out, w, b, sum.dim() - 1);
@@ -124,7 +129,12 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_norm_backward(
   const argument r(rstd, level);
   const argument w(weight, level);
   const argument b(bias, level);
-  const c10::SymInt size = batch_size({&d, &u, &s, &m, &r, &w, &b});
+  const std::optional<c10::SymInt> found = batch_size({&d, &u, &s, &m, &r, &w, &b});
+  if (!found) {
+    return layer_norm_backward_handle().call(grad_out, grad_sum, sum, dims, mean, rstd, weight,
+                                             bias, output_mask);
+  }
+  const c10::SymInt& size = *found;
   const at::Tensor grad = d.of_batch(size);
   const at::Tensor rows = s.of_batch(size);
   const at::Tensor means = m.of_batch(size);

@@ -45,6 +45,7 @@ def test_without_its_libraries_says_what_to_do(tmp_path: Path) -> None:
     last = done.stderr.strip().splitlines()[-1]
     assert done.returncode == 1
     assert last.startswith("ImportError: opscope: cannot load its native module")
+    assert f"from {tmp_path}: No module named" in last
     assert "OPSCOPE_LIBRARY_DIR" in last
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the native parts are: beside the package, or in a build tree. Imported before all else."""
 
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -30,9 +31,12 @@ def _prepare() -> None:
 _prepare()
 
 try:
-    from opscope import _core as _core
+    # Not `from opscope import`, which would call a missing file a circular import.
+    importlib.import_module("opscope._core")
 except ImportError as _failure:
     raise ImportError(
-        f"opscope: cannot load its native module: {_failure} "
-        "(install opscope, or set OPSCOPE_LIBRARY_DIR to the folder of a build that has it)"
+        f"opscope: cannot load its native module from {folder()}: {_failure} "
+        "(build or install opscope, or set OPSCOPE_LIBRARY_DIR to a build's lib folder)"
     ) from _failure
+
+from opscope import _core as _core  # noqa: E402

@@ -74,6 +74,19 @@ def test_second_derivatives_of_narrow_types(
     assert second.cpu().double().tolist() == pytest.approx(want, rel=tolerance, abs=tolerance)
 
 
+def test_products_of_large_gradients_do_not_overflow(
+    device: torch.device, approximate: str
+) -> None:
+    x = torch.tensor([0.5, 1.0, 1e4], dtype=torch.float16, device=device, requires_grad=True)
+    large = torch.full_like(x, 300.0)
+    first = torch.autograd.grad(
+        ops.gelu(x, approximate=approximate), x, large.clone().requires_grad_(), create_graph=True
+    )
+    second = torch.autograd.grad(first[0], x, large)[0]
+    want = [300.0**2 * reference.second_derivative(point, approximate) for point in x.tolist()]
+    assert second.cpu().double().tolist() == pytest.approx(want, rel=2e-3)
+
+
 def test_a_freed_graph_says_so(x: torch.Tensor, approximate: str) -> None:
     y = ops.gelu(x, approximate=approximate).sum()
     y.backward()

@@ -211,6 +211,24 @@ def test_a_second_copy_is_refused_and_the_first_stays(tmp_path: Path) -> None:
     assert value == "0.0"
 
 
+@pytest.mark.parametrize("record", [None, "{", "{}", "[]"])
+def test_a_damaged_record_of_the_build_is_an_import_error(
+    tmp_path: Path, record: str | None
+) -> None:
+    if record is not None:
+        (tmp_path / "opscope-ops.json").write_text(record)
+    with pytest.raises(ImportError, match="does not say what torch"):
+        _library.check_torch(tmp_path / "libopscope-ops.so", "2.11.0")
+
+
+def test_another_library_under_its_name_is_an_import_error(tmp_path: Path) -> None:
+    other = tmp_path / "libopscope-ops.so"
+    shutil.copy(_library.locate().parent / "libopscope-nvtx.so", other)
+    shutil.copy(_library.locate().parent / "opscope-ops.json", tmp_path)
+    with pytest.raises(ImportError, match="is another library"):
+        _library.load(other)
+
+
 def test_another_torch_is_refused_with_both_versions(tmp_path: Path) -> None:
     (tmp_path / "opscope-ops.json").write_text('{"torch": "2.11.0"}')
     _library.check_torch(tmp_path / "libopscope-ops.so", "2.11.3+cu130")
@@ -238,7 +256,7 @@ def test_a_build_without_the_python_module_says_so(tmp_path: Path) -> None:
         check=False,
     )
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("ImportError: cannot load opscope.ops: cannot import name '_ops'")
+    assert last.startswith("ImportError: cannot load opscope.ops: No module named")
     assert f"for Python {sys.version_info.major}.{sys.version_info.minor}" in last
 
 

@@ -237,6 +237,31 @@ def test_compiled_autograd(device: torch.device) -> None:
     torch.testing.assert_close(tuple(leaf.grad for leaf in leaves), want, rtol=1e-4, atol=1e-4)
 
 
+def test_transforms_around_a_vmap_that_does_not_batch_it(device: torch.device) -> None:
+    x, y = torch.randn(2, 4, device=device), torch.randn(3, 4, device=device)
+    weight = torch.randn(4, device=device)
+
+    def plain(row: Tensor) -> Tensor:
+        return ops.layer_norm(row, [4], weight)
+
+    def summed(row: Tensor) -> Tensor:
+        return ops.add_layer_norm(row, row, [4], weight)[0]
+
+    for call in (plain, summed):
+
+        def products(a: Tensor, call: Callable[[Tensor], Tensor] = call) -> Tensor:
+            return torch.func.vmap(lambda b: call(a) * b)(y)
+
+        def loss(a: Tensor, call: Callable[[Tensor], Tensor] = call) -> Tensor:
+            return call(a).pow(2).sum()
+
+        got = torch.func.vmap(products)(x)
+        torch.testing.assert_close(got, call(x).unsqueeze(1) * y)
+        for derivative in (torch.func.jacfwd(call), torch.func.hessian(loss)):
+            each = torch.stack([derivative(row) for row in x])
+            torch.testing.assert_close(torch.func.vmap(derivative)(x), each, rtol=1e-4, atol=1e-4)
+
+
 class Block(torch.nn.Module):
     """What test_export exports."""
 

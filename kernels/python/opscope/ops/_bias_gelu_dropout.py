@@ -39,8 +39,8 @@ def bias_gelu_dropout(
     included. With p = 0, p = 1 or in evaluation nothing is drawn.
 
     Differentiable in input and bias, any number of times and in either mode. ``torch.func.vmap``
-    needs ``randomness="same"`` or ``"different"``. Under ``torch.autocast`` an input and a bias of
-    different types are promoted.
+    needs ``randomness="same"`` or ``"different"``. Under ``torch.autocast`` a bias takes the type
+    of the input, as a linear layer's does.
 
     Args:
         input: the argument, of shape (..., H).

@@ -7,6 +7,7 @@ Imported before all else of the package.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import json
 import os
 import sys
@@ -39,7 +40,14 @@ def locate() -> Path:
 
 def check_torch(library: Path, running: str) -> None:
     """Refuse a library that was built for another minor version of torch than ``running``."""
-    built = str(json.loads((library.parent / _BUILD_RECORD).read_text())["torch"])
+    record = library.parent / _BUILD_RECORD
+    try:
+        built = str(json.loads(record.read_text())["torch"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ImportError(
+            f"cannot load opscope.ops: {record} does not say what torch the library was built for: "
+            f"{error} (build or install opscope again)"
+        ) from error
     if built.split(".")[:2] != running.split(".")[:2]:
         raise ImportError(
             f"cannot load opscope.ops: it was built for torch {built} and this is torch {running} "
@@ -61,8 +69,15 @@ def load(path: Path | None = None) -> None:
         raise ImportError(
             f"cannot load opscope.ops: {error} (is this torch a CUDA build, as the library is?)"
         ) from error
-    handle.opscope_ops_error.restype = ctypes.c_char_p
-    reason = handle.opscope_ops_error().decode()
+    try:
+        said = handle.opscope_ops_error
+    except AttributeError as error:
+        raise ImportError(
+            f"cannot load opscope.ops: {library} is another library "
+            "(build or install opscope again)"
+        ) from error
+    said.restype = ctypes.c_char_p
+    reason = said().decode()
     if reason:
         first_line = reason.splitlines()[0]
         raise ImportError(
@@ -75,9 +90,12 @@ load()
 sys.modules["opscope.ops"].__path__.append(str(locate().parent))
 
 try:
-    from opscope.ops import _ops as _ops
+    # Not `from opscope.ops import`, which would call a missing file a circular import.
+    importlib.import_module("opscope.ops._ops")
 except ImportError as _failure:
     raise ImportError(
         f"cannot load opscope.ops: {_failure} (build opscope with OPSCOPE_WITH_PYTHON=ON for "
         f"Python {sys.version_info.major}.{sys.version_info.minor})"
     ) from _failure
+
+from opscope.ops import _ops as _ops  # noqa: E402
