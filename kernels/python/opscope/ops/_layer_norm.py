@@ -27,7 +27,8 @@ def layer_norm(
 
     (input - mean) / sqrt(var + eps) * weight + bias, with the biased variance (Ba, Kiros and
     Hinton, arXiv:1607.06450). Statistics are those of the corrected two-pass algorithm in float32,
-    or float64 where float32 would overflow and for float64; the result is rounded once.
+    or float64 where float32 would overflow and for float64; the result is rounded once. Elements
+    further from the mean than float32 reaches become infinite.
 
     Args:
         input: float64, float32, float16 or bfloat16, of any strides; one that is not contiguous is
