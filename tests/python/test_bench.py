@@ -126,12 +126,15 @@ def test_an_op_that_raises_is_named_with_its_input(
     assert not list(tmp_path.glob("*.opscope*"))
 
 
-def test_an_op_whose_later_calls_go_wrong_is_wrong(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "wrong", ["len(calls) > 9", "len(calls) > 1 and len(calls) % 2", "len(calls) % 2 == 0"]
+)
+def test_an_op_whose_later_calls_go_wrong_is_wrong(tmp_path: Path, wrong: str) -> None:
     (tmp_path / "my_ops.py").write_text(
         "import torch\ncalls = []\n"
         "def tires(x):\n"
         "    calls.append(x)\n"
-        "    return torch.nn.functional.gelu(x) + (len(calls) > 9)\n"
+        f"    return torch.nn.functional.gelu(x) + bool({wrong})\n"
     )
     done = bench(
         "my_ops:tires", "--against", GELU, "--input", "randn:8", "--format", "json", cwd=tmp_path

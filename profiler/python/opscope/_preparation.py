@@ -46,15 +46,18 @@ class Prepared:
         self.description["contenders"] = judged
 
     def judge_again(self) -> None:
-        """Of an op that is wrong now, though its first call was right, the description says so."""
+        """Of an op that is wrong now, though its first call was right, the description says so.
+
+        Two calls in a row: one alone may be the right one of an op that is wrong every other time.
+        """
         self._copies.restore()
         first = self.description["contenders"]
-        for index, then in enumerate(self._judge()):
+        for index, then in enumerate(self._judge(calls=2)):
             if first[index]["correct"] and not then["correct"]:
                 first[index] = {**then, "why": f"after the timed calls: {then['why']}"}
 
-    def _judge(self) -> list[dict[str, Any]]:
-        """Calls each contender once."""
+    def _judge(self, calls: int = 1) -> list[dict[str, Any]]:
+        """Calls each contender so many times in a row; the first result that is wrong counts."""
         contenders, cell, settings = self._given
         results = []
         wanted: dict[int, Wanted] = {}
@@ -63,15 +66,23 @@ class Prepared:
             if contender.baseline not in wanted:
                 with _Named(judge, cell, settings):
                     wanted[contender.baseline] = Wanted(judge, self._copies, settings)
-            function, arguments, keywords = self.calls[index]
-            with _Named(contender, cell, settings):
-                actual = tensors_of(function(*arguments, **keywords))
-            result = wanted[contender.baseline].agreement(actual)
-            if self._copies.restore():
-                result = {**result, "correct": False, "why": "it changes its input"}
+            for _ in range(calls):
+                result = self._judge_call(index, wanted[contender.baseline])
+                if not result["correct"]:
+                    break
             results.append({"contender": index, **result})
-            self._outputs = self._outputs or [each.to("meta") for each in actual]
         return results
+
+    def _judge_call(self, index: int, wanted: "Wanted") -> dict[str, Any]:
+        contenders, cell, settings = self._given
+        function, arguments, keywords = self.calls[index]
+        with _Named(contenders[index], cell, settings):
+            actual = tensors_of(function(*arguments, **keywords))
+        result = wanted.agreement(actual)
+        if self._copies.restore():
+            result = {**result, "correct": False, "why": "it changes its input"}
+        self._outputs = self._outputs or [each.to("meta") for each in actual]
+        return result
 
 
 class Wanted:
