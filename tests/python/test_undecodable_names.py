@@ -91,6 +91,14 @@ def test_bench_takes_its_setup_from_there_and_writes_there(folder: Path) -> None
     assert done.returncode == 0, done.stderr
     written = {path.name for path in folder.iterdir()} - {"mine.py"}
     assert written == {"gelu.opscope", "gelu.trace.json", "gelu.receipt.json"}
+    assert done.stderr.splitlines()[-1].endswith("caf\ufffd/gelu.receipt.json")
+    again = run(
+        *("-m", "opscope.bench", GELU, "--against", GELU, "--input", "randn:8"),
+        *("-o", folder / "mine.py"),
+        folder=folder,
+    )
+    assert again.returncode == 3
+    assert "caf\ufffd/mine.py" in again.stderr
 
 
 def test_the_program_reads_and_writes_there(

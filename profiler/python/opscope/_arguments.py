@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from opscope._errors import Error
 from opscope._output import CLOSED, ClosedPipeError, show
+from opscope._text import readable
 
 FORMATS = ("table", "json", "csv", "markdown")
 
@@ -18,7 +19,7 @@ class Parser(argparse.ArgumentParser):
         """Ends the program with status 2."""
         command = self.prog.rpartition(" ")[2]
         print(
-            f"opscope: error: {command}: {message} (see {self.prog} --help)",
+            readable(f"opscope: error: {command}: {message} (see {self.prog} --help)"),
             file=sys.stderr,
         )
         self.exit(2)

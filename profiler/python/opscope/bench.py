@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from opscope._arguments import FORMATS, Parser
 from opscope._errors import Error, one_line
 from opscope._output import CLOSED, ClosedPipeError, show
+from opscope._text import readable
 
 if TYPE_CHECKING:
     import torch
@@ -240,7 +241,7 @@ def _measure(arguments: argparse.Namespace) -> int:
     receipt.save(receipt_file, force=arguments.force)
     show(receipt.text(arguments.format, full=arguments.full))
     first, second, last = (Path(arguments.output) / path.name for path in written)
-    print(f"opscope: wrote {first}, {second} and {last}", file=sys.stderr)
+    print(readable(f"opscope: wrote {first}, {second} and {last}"), file=sys.stderr)
     return 1 if receipt.any_wrong else 0
 
 
@@ -263,7 +264,7 @@ def report(failure: BaseException, strict: bool, what: str) -> int:
         text, status = f"{what}: {one_line(failure)} (call the ops alone to see where)", 3
     line = "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode()
-        for c in " ".join(text.split())
+        for c in readable(" ".join(text.split()))
     )
     print(f"opscope: error: {line}", file=sys.stderr)
     return status

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from opscope._arguments import FORMATS, Parser
 from opscope._errors import Error
 from opscope._output import CLOSED, ClosedPipeError, show
+from opscope._text import readable
 from opscope.bench import report
 
 if TYPE_CHECKING:
@@ -181,7 +182,8 @@ def _run(arguments: argparse.Namespace) -> int:
     if not on_gpu and replay(folder, arguments.force, shown, arguments.full):
         written += recorded
     names = ", ".join(path.name for path in written)
-    print(f"opscope: wrote {names} to {folder} (--full shows every number)", file=sys.stderr)
+    where = readable(str(folder))
+    print(f"opscope: wrote {names} to {where} (--full shows every number)", file=sys.stderr)
     return 1 if receipt.any_wrong else 0
 
 
