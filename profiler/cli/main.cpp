@@ -193,9 +193,9 @@ void program::add_view() {}
 int main(int argc, char** argv) {
   using opscope::cli::status;
   try {
-    opscope::cli::standard_output output;
+    const opscope::cli::standard_output output;
     const int code = opscope::cli::program{}.run(argc, argv);
-    output.finish();
+    opscope::cli::finish_output();
     return code;
   } catch (const opscope::cli::failure& failed) {
     return opscope::cli::report(failed.code(), failed.what());

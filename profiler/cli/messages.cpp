@@ -65,9 +65,10 @@ standard_output::~standard_output() {
   std::cout.rdbuf(before_);
 }
 
-void standard_output::finish() {
+void finish_output() {
   std::cout.flush();
-  const int why = buffer_.failure();
+  const auto* buffer = dynamic_cast<const exporter::descriptor_buffer*>(std::cout.rdbuf());
+  const int why = buffer == nullptr ? 0 : buffer->failure();
   if (why == 0) return;
   throw failure(status::file, fmt::format("write standard output: {} ({})", std::strerror(why),
                                           exporter::remedy_of_write(why)));

@@ -28,13 +28,13 @@ class standard_output {
   standard_output& operator=(const standard_output&) = delete;
   ~standard_output();
 
-  /// Writes out what is pending.
-  /// @throws failure with status::file when anything could not be written.
-  void finish();
-
  private:
   exporter::descriptor_buffer buffer_;
   std::streambuf* before_;
 };
+
+/// Writes out what is pending of standard_output.
+/// @throws failure with status::file when anything so far could not be written.
+void finish_output();
 
 }  // namespace opscope::cli

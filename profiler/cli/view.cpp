@@ -65,6 +65,16 @@ class interrupt_watch {
   std::thread watcher_;
 };
 
+/// Prints where the server is, with `on_closed_pipe` in force: httplib ignores SIGPIPE, and the
+/// program would serve an address that nobody was told.
+void print_address(const viewer::server& server, const struct sigaction& on_closed_pipe) {
+  struct sigaction while_serving{};
+  sigaction(SIGPIPE, &on_closed_pipe, &while_serving);
+  std::cout << server.address() << '\n';
+  finish_output();
+  sigaction(SIGPIPE, &while_serving, nullptr);
+}
+
 }  // namespace
 
 status run(const view_command& command) {
@@ -75,9 +85,11 @@ status run(const view_command& command) {
     exporter::write_chrome(source, out,
                            {.trace_name = std::filesystem::path{command.file}.filename().string()});
   });
+  struct sigaction on_closed_pipe{};
+  sigaction(SIGPIPE, nullptr, &on_closed_pipe);
   viewer::server server{ui, trace.path(), static_cast<std::uint16_t>(command.port)};
   const interrupt_watch watch{server};
-  std::cout << server.address() << '\n' << std::flush;
+  print_address(server, on_closed_pipe);
   tell("serving " + command.file + " until Ctrl-C");
   if (!command.no_browser && !start_detached({"xdg-open", server.address()})) {
     warn("no browser could be started: open the address above");

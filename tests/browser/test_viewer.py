@@ -120,6 +120,43 @@ def test_leaves_nothing_behind_however_it_ends(
     assert list(folder.iterdir()) == []
 
 
+@contextlib.contextmanager
+def viewing(
+    opscope_program: str, capture: Path, *options: str, out: int = subprocess.PIPE
+) -> Iterator[subprocess.Popen[str]]:
+    """`opscope view`, which ends with the test at the latest."""
+    server = subprocess.Popen(
+        [opscope_program, "view", capture, "--no-browser", *options],
+        env={"OPSCOPE_PYTHON": sys.executable, **os.environ},
+        stdout=out,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with server:
+        try:
+            yield server
+        finally:
+            server.kill()
+
+
+def test_serves_no_address_that_nobody_reads(
+    opscope_program: str, build: Path, tmp_path: Path
+) -> None:
+    capture = capture_file(SYNTHETIC, build, tmp_path)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with viewing(opscope_program, capture, out=writer) as server:
+        os.close(writer)
+        _, told = server.communicate(timeout=20)
+    assert (server.returncode, told) == (-signal.SIGPIPE, "")  # 141 in a shell
+    full = os.open("/dev/full", os.O_WRONLY)
+    with viewing(opscope_program, capture, out=full) as server:
+        os.close(full)
+        _, told = server.communicate(timeout=20)
+    assert server.returncode == 3
+    assert told.startswith("opscope: error: write standard output: No space left on device (")
+
+
 def test_refuses_another_host_name(address: str) -> None:
     assert get(address, trace_path(address), host="evil.example").status == 403
     assert get(address, "/", host="evil.example:80").status == 403
