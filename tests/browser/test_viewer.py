@@ -139,6 +139,33 @@ def viewing(
             server.kill()
 
 
+def test_a_port_that_another_one_serves_is_refused(
+    address: str, opscope_program: str, build: Path, tmp_path: Path
+) -> None:
+    capture = capture_file(SYNTHETIC, build, tmp_path)
+    port = str(urlsplit(address).port)
+    with viewing(opscope_program, capture, "--port", port) as second:
+        shown, told = second.communicate(timeout=20)
+    assert second.returncode == 2
+    assert shown == ""
+    assert told.startswith(f"opscope: error: view: port {port} cannot be had (")
+
+
+def test_a_port_is_served_again_at_once(opscope_program: str, build: Path, tmp_path: Path) -> None:
+    capture = capture_file(SYNTHETIC, build, tmp_path)
+    port = "0"
+    for _ in range(2):
+        with viewing(opscope_program, capture, "--port", port) as server:
+            assert server.stdout is not None
+            address = server.stdout.readline().strip()
+            port = str(urlsplit(address).port)
+            with socket.create_connection(("127.0.0.1", int(port))) as held:
+                held.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+                assert held.recv(15) == b"HTTP/1.1 200 OK"
+                server.send_signal(signal.SIGINT)  # the server ends the connection, so it lingers
+                assert server.wait(timeout=20) == 0
+
+
 def test_serves_no_address_that_nobody_reads(
     opscope_program: str, build: Path, tmp_path: Path
 ) -> None:

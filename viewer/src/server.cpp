@@ -3,6 +3,7 @@
 
 #include <httplib.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -124,6 +125,13 @@ void send_file(const std::filesystem::path& path, const char* type, const httpli
       });
 }
 
+/// Only what lets a server start again at once where one has just ended. httplib's own choice is
+/// SO_REUSEPORT, with which two servers share a port and each gets some of the requests.
+void allow_restart(socket_t socket) {
+  const int yes = 1;
+  setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+}
+
 /// A thread for each connection at a time: a browser holds some open that it does not use, and
 /// those must not keep others waiting.
 class growing_pool final : public httplib::TaskQueue {
@@ -183,6 +191,7 @@ class server::state {
   state(const std::filesystem::path& ui, std::filesystem::path trace, std::uint16_t wanted)
       : trace_path{"/" + random_token() + "/trace.json"} {
     http.new_task_queue = [] { return new growing_pool; };
+    http.set_socket_options(allow_restart);
     http.set_default_headers({{"Content-Security-Policy", content_policy},
                               {"X-Content-Type-Options", "nosniff"},
                               {"Referrer-Policy", "no-referrer"},
