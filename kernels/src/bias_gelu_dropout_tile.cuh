@@ -58,7 +58,7 @@ struct tile_arguments {
   std::int64_t chunks;  // of rows: blocks of the grid along y, continued along z
   int rows_a_chunk;
   value_of<Element> scale;   // the rule's, in the type of the arithmetic
-  std::uint32_t thresholds;  // the rule's, in both halves
+  std::uint32_t thresholds;  // the rule's, in both halves: a kernel would make it at every row
   dropout_rule rule;
   philox_source source;
 };

@@ -59,13 +59,15 @@ constexpr float short_unit = 0x1p-12F;
 // 2^27 keeps power normal down to the results that round to 0: a·q < 2^−150.
 constexpr float power_unit = 0x1p-27F;
 
+// Adding 1.5·2^23 rounds to an integer, which then stands in the low mantissa bits: here with what
+// power_unit and the bias of exponents add to it.
+constexpr float to_power = 12582912.0F + 27.0F + 127.0F;
+
 /// Reduces n + n_low ≥ 0, less than 154.5 `Octaves` (the n that halves e^(−unit·n)).
 template <class Octave>
 OPSCOPE_MATH reduced reduce(float n, float n_low) {
-  // Adding 1.5·2^23 rounds to an integer, which then stands in the low mantissa bits.
-  constexpr float magic = 12582912.0F + 27.0F + 127.0F;
-  const float shifted = fused(n, -Octave::reciprocal, magic);
-  const float k = shifted - magic;
+  const float shifted = fused(n, -Octave::reciprocal, to_power);
+  const float k = shifted - to_power;
   return {fused(k, -Octave::high, -n), fused(k, -Octave::low, -n_low), exponent_field(shifted)};
 }
 
@@ -78,9 +80,8 @@ struct close_reduced {
 /// As reduce, two units in the last place.
 template <class Octave>
 OPSCOPE_MATH close_reduced reduce_closely(float n, float n_low) {
-  constexpr float magic = 12582912.0F + 27.0F + 127.0F;
-  const float shifted = fused(n, -Octave::reciprocal, magic);
-  const float k = shifted - magic;
+  const float shifted = fused(n, -Octave::reciprocal, to_power);
+  const float k = shifted - to_power;
   float t = fused(n, -Octave::reciprocal, -k);
   t = fused(n, -Octave::reciprocal_low, t);
   t = fused(n_low, -Octave::reciprocal, t);

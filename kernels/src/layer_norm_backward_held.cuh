@@ -14,11 +14,10 @@ namespace opscope::kernels::detail {
 
 /// How rows held on the chip are spread over threads.
 ///
-/// @tparam Warps   warps of a team
-/// @tparam Vectors 16-byte vectors of a row that one thread holds, at most
-/// @tparam Stages  rows of a team in shared memory, in flight or in use
-/// @tparam Teams  of a block, the only one of its multiprocessor; fewer where shared memory is
-/// short
+/// @tparam Warps    warps of a team
+/// @tparam Vectors  16-byte vectors of a row that one thread holds, at most
+/// @tparam Stages   rows of a team in shared memory, in flight or in use
+/// @tparam Teams    of a block, the only one of its multiprocessor; fewer where memory is short
 template <int Warps, int Vectors, int Stages, int Teams>
 struct backward_shape {
   static_assert(Warps == 1 || Teams < 16);  // a team has a barrier of its own
@@ -200,7 +199,6 @@ __global__ void __launch_bounds__(Shape::teams* Shape::team_threads)
     turn = turn + 1 == Shape::stages ? 0 : turn + 1;
   }
   let_next_start();
-  stages.wait_for_all();
   if (data.weight_partials != nullptr || data.bias_partials != nullptr) {
     store_partials<Element, Shape>(data, columns, stages, reinterpret_cast<float4*>(staged));
   }

@@ -121,8 +121,8 @@ __device__ __forceinline__ void copy_async(std::uint32_t shared, const void* glo
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
 }
 
-/// A team's rows on their way to shared memory. A thread copies what it will itself read, so
-/// no barrier is needed: only its own copies must have arrived.
+/// A team's rows on their way to shared memory. A thread copies what it will itself read, so no
+/// barrier is needed: only its own copies must have arrived.
 template <class Element, int Streams, class Shape>
 class staged_rows {
  public:
@@ -169,11 +169,6 @@ class staged_rows {
       }
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
-  }
-
-  /// Waits until nothing is on its way.
-  __device__ __forceinline__ void wait_for_all() const {
-    asm volatile("cp.async.wait_all;" ::: "memory");
   }
 
   /// Waits until the oldest row that was fetched has arrived.
