@@ -66,7 +66,8 @@ cudaError_t backward(const buffers& call, cudaStream_t stream) {
                                             partials,
                                             partials + blocks * call.hidden,
                                             call.rows,
-                                            call.hidden};
+                                            call.hidden,
+                                            0};
   status = detail::launch_held_backward<Element, Element, Shape>(data, limits, stream);
   if (status != cudaSuccess) return status;
   auto* const grads = static_cast<Element*>(call.grad_parameter);

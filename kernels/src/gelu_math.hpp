@@ -120,7 +120,7 @@ struct gaussian {
   /// e^(−a²/2)/short_unit
   static OPSCOPE_MATH float short_value(float a) {
     const float b = product(a, 0.8493218F);  // √(log₂(e)/2)
-    return exp2_flushed(fused(-b, b, 12.0F));
+    return exp2_flushed(-b, b, 12.0F);
   }
 
   /// d(a) for a ≤ 3.75, where `Form` has its zero and the polynomial v in a − 3/4.
@@ -340,7 +340,7 @@ struct tanh_form {
 
   /// e^(−U(a))/short_unit, m = a² + 1/0.044715
   static OPSCOPE_MATH float short_decay(float a, float m) {
-    return exp2_flushed(fused(-product(a, octave::reciprocal), m, 12.0F));
+    return exp2_flushed(-product(a, octave::reciprocal), m, 12.0F);
   }
 
   static OPSCOPE_MATH double twice_u(double a) {

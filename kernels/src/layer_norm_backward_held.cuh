@@ -56,6 +56,13 @@ struct column_sums {
   float bias[Vectors][Width] = {};
 };
 
+/// Waits for all threads of a team of several warps.
+template <class Shape>
+__device__ __forceinline__ void wait_for_team() {
+  const int team = static_cast<int>(threadIdx.x) / Shape::team_threads;
+  asm volatile("barrier.sync.aligned %0, %1;" ::"r"(team + 1), "n"(Shape::team_threads) : "memory");
+}
+
 /// Sums both values over a team; every thread gets the same bits. As in team_sum, two pieces of
 /// memory used in turn need no second barrier.
 template <class Shape>
@@ -76,7 +83,7 @@ __device__ __forceinline__ void sum_over_team(float (&values)[2],
     const int team = warp / Shape::warps;
     if (lane == 0) partial[team][warp % Shape::warps].x = own;
     if (lane == warp_threads / 2) partial[team][warp % Shape::warps].y = own;
-    asm volatile("barrier.sync %0, %1;" ::"r"(team + 1), "n"(Shape::team_threads) : "memory");
+    wait_for_team<Shape>();
     const float2 pair = partial[team][lane % Shape::warps];
     values[0] = warp_sum<Shape::warps>(pair.x);
     values[1] = warp_sum<Shape::warps>(pair.y);
@@ -198,6 +205,14 @@ __global__ void __launch_bounds__(Shape::teams* Shape::team_threads)
     stages.fetch(sources, row + Shape::stages * step, data.rows, turn);
     turn = turn + 1 == Shape::stages ? 0 : turn + 1;
   }
+  if constexpr (Shape::warps > 1 && Shape::teams > 1) {
+    // As many barriers as the block's first team, which may have had a row more: racecheck of
+    // compute-sanitizer counts them, and takes the barrier of teams that differ for none.
+    unsigned thread;  // read anew, else the loop would keep a register for it
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    const unsigned team = blockIdx.x + gridDim.x * (thread / Shape::team_threads);
+    if (blockIdx.x < data.rows_over && team >= data.rows_over) wait_for_team<Shape>();
+  }
   let_next_start();
   if (data.weight_partials != nullptr || data.bias_partials != nullptr) {
     store_partials<Element, Shape>(data, columns, stages, reinterpret_cast<float4*>(staged));
@@ -210,7 +225,7 @@ inline std::int64_t held_blocks(std::int64_t rows, int processors) {
 }
 
 template <class Element, class Parameter, class Shape>
-cudaError_t launch_held_backward(const backward_rows<Element>& data, const device_limits& limits,
+cudaError_t launch_held_backward(backward_rows<Element> data, const device_limits& limits,
                                  cudaStream_t stream) {
   constexpr auto kernel = held_backward<Element, Parameter, Shape>;
   const std::size_t room = static_cast<std::size_t>(limits.shared_bytes) - own_bytes;
@@ -219,6 +234,7 @@ cudaError_t launch_held_backward(const backward_rows<Element>& data, const devic
   if (status != cudaSuccess) return status;
   const auto grid = static_cast<unsigned>(held_blocks(data.rows, limits.processors));
   const auto block = static_cast<unsigned>(teams * Shape::team_threads);
+  data.rows_over = static_cast<unsigned>(data.rows % static_cast<std::int64_t>(grid * teams));
   kernel<<<grid, block, teams * Shape::team_bytes, stream>>>(data);
   return cudaGetLastError();
 }

@@ -97,20 +97,32 @@ OPSCOPE_MATH Value polynomial(Value x, Value constant, Values... higher) {
   return fused(polynomial(x, higher...), x, constant);
 }
 
-/// 2^t for −127.5 ≤ t < 128, two units in the last place; results below the smallest normal are 0.
+/// 2^t, t = a·b + c rounded once, for an integer c and −127.5 ≤ t < 128, two units in the last
+/// place; results below the smallest normal are 0.
+OPSCOPE_MATH float exp2_flushed(float a, float b, float c) {
+#ifdef __CUDA_ARCH__
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(fused(a, b, c)));
+  return result;
+#else
+  // Adding 1.5·2^23 rounds t to an integer, which then stands in the low mantissa bits.
+  const float magic = 12582912.0F + 127.0F + c;
+  const float shifted = fused(a, b, magic);
+  const float f = fused(a, b, magic - shifted);
+  const float p = polynomial(f, 1.00000012F, 0.693147242F, 0.240220428F, 0.0555035137F,
+                             0.00967803039F, 0.00133816153F);
+  return p * exponent_field(shifted);
+#endif
+}
+
+/// 2^t, as above.
 OPSCOPE_MATH float exp2_flushed(float t) {
 #ifdef __CUDA_ARCH__
   float result;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(t));
   return result;
 #else
-  // Adding 1.5·2^23 rounds t to an integer, which then stands in the low mantissa bits.
-  constexpr float magic = 12582912.0F + 127.0F;
-  const float shifted = t + magic;
-  const float f = t - (shifted - magic);
-  const float p = polynomial(f, 1.00000012F, 0.693147242F, 0.240220428F, 0.0555035137F,
-                             0.00967803039F, 0.00133816153F);
-  return p * exponent_field(shifted);
+  return exp2_flushed(t, 1.0F, 0.0F);
 #endif
 }
 

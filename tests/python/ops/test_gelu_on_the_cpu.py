@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The CPU's loops: ends that are no whole vectors, addresses off a line, threads, large results."""
+
+import pytest
+import torch
+from opscope import ops
+
+FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
+LARGE = (32 << 20) + 4 * 1001  # bytes: written past the caches
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_value_does_not_depend_on_its_place(dtype: torch.dtype, approximate: str) -> None:
+    torch.manual_seed(0)
+    x, grad = (3 * torch.randn(2, 400)).to(dtype)
+    whole = ops.gelu(x, approximate=approximate)
+    slopes = ops.gelu_backward(grad, x, approximate=approximate)
+    for first in range(35):
+        for count in (1, 15, 16, 17, 63, 64, 65, 200, 329):
+            part = slice(first, first + count)
+            held = torch.full((count + first,), 7.0, dtype=dtype)
+            got = ops.gelu(x[part], approximate=approximate, out=held[first:])
+            assert torch.equal(got, whole[part])
+            assert torch.all(held[:first] == 7)
+            got = ops.gelu_backward(grad[part], x[part], approximate=approximate)
+            assert torch.equal(got, slopes[part])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_result_larger_than_the_caches(
+    dtype: torch.dtype, threads: int, approximate: str
+) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(LARGE // dtype.itemsize).to(dtype)
+    grad = x.flip(0)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        got = ops.gelu(x, approximate=approximate)
+        slopes = ops.gelu_backward(grad, x, approximate=approximate)
+        in_place = ops.gelu_(x.clone(), approximate=approximate)
+    finally:
+        torch.set_num_threads(before)
+    parts = list(zip(x.chunk(97), grad.chunk(97), strict=True))
+    assert torch.equal(got, torch.cat([ops.gelu(v, approximate=approximate) for v, _ in parts]))
+    want = [ops.gelu_backward(g, v, approximate=approximate) for v, g in parts]
+    assert torch.equal(slopes, torch.cat(want))
+    assert torch.equal(in_place, got)
