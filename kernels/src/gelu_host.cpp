@@ -39,103 +39,94 @@ struct bf16_elements : detail::bf16_elements {
 
 template <class Elements, class Form>
 OPSCOPE_MATH void forward_loop(const typename Elements::storage* input,
-                               typename Elements::storage* output, std::int64_t count,
-                               bool streamed) {
+                               typename Elements::storage* output, std::int64_t count) {
   const auto element = [=](std::int64_t i) __attribute__((always_inline)) {
-    return Elements::store(detail::gelu<Form, Elements::digits>(Elements::load(input[i])));
+    output[i] = Elements::store(detail::gelu<Form, Elements::digits>(Elements::load(input[i])));
   };
-  detail::for_each_element(output, count, streamed, element, input);
+  detail::for_each_element(element, count, input, output);
 }
 
 template <class Elements, class Form>
 OPSCOPE_MATH void backward_loop(const typename Elements::storage* grad_output,
                                 const typename Elements::storage* input,
-                                typename Elements::storage* grad_input, std::int64_t count,
-                                bool streamed) {
+                                typename Elements::storage* grad_input, std::int64_t count) {
   const auto element = [=](std::int64_t i) __attribute__((always_inline)) {
-    return Elements::store(
-        Elements::load(grad_output[i]) *
-        detail::gelu_derivative<Form, Elements::digits>(Elements::load(input[i])));
+    grad_input[i] =
+        Elements::store(Elements::load(grad_output[i]) *
+                        detail::gelu_derivative<Form, Elements::digits>(Elements::load(input[i])));
   };
-  detail::for_each_element(grad_input, count, streamed, element, grad_output, input);
+  detail::for_each_element(element, count, grad_output, input, grad_input);
 }
 
 template <class Elements>
 OPSCOPE_MATH void forward_elements(const void* input, void* output, std::int64_t count,
-                                   approximate form, bool streamed) {
+                                   approximate form) {
   using storage = Elements::storage;
   const auto* in = static_cast<const storage*>(input);
   auto* out = static_cast<storage*>(output);
   if (form == approximate::tanh) {
-    forward_loop<Elements, tanh_form>(in, out, count, streamed);
+    forward_loop<Elements, tanh_form>(in, out, count);
   } else {
-    forward_loop<Elements, exact_form>(in, out, count, streamed);
+    forward_loop<Elements, exact_form>(in, out, count);
   }
 }
 
 template <class Elements>
 OPSCOPE_MATH void backward_elements(const void* grad_output, const void* input, void* grad_input,
-                                    std::int64_t count, approximate form, bool streamed) {
+                                    std::int64_t count, approximate form) {
   using storage = Elements::storage;
   const auto* grad = static_cast<const storage*>(grad_output);
   const auto* in = static_cast<const storage*>(input);
   auto* out = static_cast<storage*>(grad_input);
   if (form == approximate::tanh) {
-    backward_loop<Elements, tanh_form>(grad, in, out, count, streamed);
+    backward_loop<Elements, tanh_form>(grad, in, out, count);
   } else {
-    backward_loop<Elements, exact_form>(grad, in, out, count, streamed);
+    backward_loop<Elements, exact_form>(grad, in, out, count);
   }
 }
 
 OPSCOPE_CLONES void forward_clones(const void* input, void* output, std::int64_t count, dtype type,
-                                   approximate form, bool streamed) noexcept {
+                                   approximate form) noexcept {
   switch (type) {
     case dtype::fp64:
-      return forward_elements<fp64_elements>(input, output, count, form, streamed);
+      return forward_elements<fp64_elements>(input, output, count, form);
     case dtype::fp32:
-      return forward_elements<fp32_elements>(input, output, count, form, streamed);
+      return forward_elements<fp32_elements>(input, output, count, form);
     case dtype::fp16:
-      return forward_elements<fp16_elements>(input, output, count, form, streamed);
+      return forward_elements<fp16_elements>(input, output, count, form);
     case dtype::bf16:
-      return forward_elements<bf16_elements>(input, output, count, form, streamed);
+      return forward_elements<bf16_elements>(input, output, count, form);
   }
 }
 
 OPSCOPE_CLONES void backward_clones(const void* grad_output, const void* input, void* grad_input,
-                                    std::int64_t count, dtype type, approximate form,
-                                    bool streamed) noexcept {
+                                    std::int64_t count, dtype type, approximate form) noexcept {
   switch (type) {
     case dtype::fp64:
-      return backward_elements<fp64_elements>(grad_output, input, grad_input, count, form,
-                                              streamed);
+      return backward_elements<fp64_elements>(grad_output, input, grad_input, count, form);
     case dtype::fp32:
-      return backward_elements<fp32_elements>(grad_output, input, grad_input, count, form,
-                                              streamed);
+      return backward_elements<fp32_elements>(grad_output, input, grad_input, count, form);
     case dtype::fp16:
-      return backward_elements<fp16_elements>(grad_output, input, grad_input, count, form,
-                                              streamed);
+      return backward_elements<fp16_elements>(grad_output, input, grad_input, count, form);
     case dtype::bf16:
-      return backward_elements<bf16_elements>(grad_output, input, grad_input, count, form,
-                                              streamed);
+      return backward_elements<bf16_elements>(grad_output, input, grad_input, count, form);
   }
 }
 
 }  // namespace
 
-void gelu_forward(const void* input, void* output, std::int64_t count, dtype type, approximate form,
-                  bool streamed) noexcept {
+void gelu_forward(const void* input, void* output, std::int64_t count, dtype type,
+                  approximate form) noexcept {
   static const bool wide = has_avx512();
-  if (wide && type == dtype::fp32 && form == approximate::none) {
-    gelu_forward_avx512(static_cast<const float*>(input), static_cast<float*>(output), count,
-                        streamed);
-    return;
+  if (wide && form == approximate::none && type != dtype::fp64) {
+    return gelu_forward_avx512(input, output, count, type);
   }
-  forward_clones(input, output, count, type, form, streamed);
+  forward_clones(input, output, count, type, form);
 }
 
 void gelu_backward(const void* grad_output, const void* input, void* grad_input, std::int64_t count,
-                   dtype type, approximate form, bool streamed) noexcept {
-  backward_clones(grad_output, input, grad_input, count, type, form, streamed);
+                   dtype type, approximate form) noexcept {
+  backward_clones(grad_output, input, grad_input, count, type, form);
 }
 
 }  // namespace opscope::kernels::host

@@ -11,16 +11,11 @@
 namespace opscope::ops {
 namespace {
 
-// Bytes of a result that is written past the caches. With and without a pass over it afterwards
-// that took 0.79 and 0.88 of the time at 64 MiB, 0.92 and 1.01 at 16 MiB (exact form, fp32, 2
-// threads of an AVX-512 Xeon, medians of 15).
-constexpr std::size_t streamed_bytes = 32UL << 20U;
-
 // Elements below which one thread does the work, without a look at the thread pool.
 constexpr std::int64_t grain_size = 32768;
 
-/// Calls `work(data, count, streamed)` with the places of `count` consecutive elements of `output`
-/// and of `inputs`, all of one layout, until all elements are done. Torch's own library starts the
+/// Calls `work(data, count)` with the places of `count` consecutive elements of `output` and of
+/// `inputs`, all of one layout, until all elements are done. Torch's own library starts the
 /// threads: `at::parallel_for` is serial where its header is compiled without OpenMP, and an OpenMP
 /// of our own could be a second one in the process.
 template <class Work, class... Tensors>
@@ -28,23 +23,21 @@ void for_each_part(const Work& work, const at::Tensor& output, const Tensors&...
   if (output.numel() < grain_size) {
     char* const data[] = {static_cast<char*>(output.mutable_data_ptr()),
                           static_cast<char*>(const_cast<void*>(inputs.const_data_ptr()))...};
-    work(data, output.numel(), false);
+    work(data, output.numel());
     return;
   }
   at::TensorIteratorConfig config;
   config.set_check_mem_overlap(false).resize_outputs(false).add_output(output);
   (config.add_const_input(inputs), ...);
   // Dense tensors of one layout are one row; several would follow each other.
-  // In place, the caches have the lines already.
-  const bool streamed = output.nbytes() >= streamed_bytes && (!inputs.is_same(output) && ...);
-  config.build().for_each([&](char** data, const std::int64_t*, std::int64_t columns,
-                              std::int64_t rows) { work(data, columns * rows, streamed); });
+  config.build().for_each([&work](char** data, const std::int64_t*, std::int64_t columns,
+                                  std::int64_t rows) { work(data, columns * rows); });
 }
 
 void compute(const unary_call& call, kernels::dtype type, kernels::approximate form) {
   for_each_part(
-      [&](char* const* data, std::int64_t count, bool streamed) {
-        kernels::host::gelu_forward(data[1], data[0], count, type, form, streamed);
+      [&](char* const* data, std::int64_t count) {
+        kernels::host::gelu_forward(data[1], data[0], count, type, form);
       },
       call.output, call.input);
 }
@@ -85,8 +78,8 @@ at::Tensor gelu_backward(const at::Tensor& grad_output, const at::Tensor& self,
   const binary_call call = lay_out(grad_output, self);
   const kernels::dtype type = element_type("gelu_backward", call.output.scalar_type());
   for_each_part(
-      [&](char* const* data, std::int64_t count, bool streamed) {
-        kernels::host::gelu_backward(data[1], data[2], data[0], count, type, form, streamed);
+      [&](char* const* data, std::int64_t count) {
+        kernels::host::gelu_backward(data[1], data[2], data[0], count, type, form);
       },
       call.output, call.first, call.second);
   return call.output;

@@ -14,12 +14,11 @@ namespace opscope::kernels::host {
 /// @param input   pointer to `count` elements, aligned for the element type
 /// @param output  pointer to `count` elements, aligned for the element type
 /// @param count   number of elements, may be 0
-/// @param streamed  write past the caches: sooner done where the whole result is larger than these
-void gelu_forward(const void* input, void* output, std::int64_t count, dtype type, approximate form,
-                  bool streamed = false) noexcept;
+void gelu_forward(const void* input, void* output, std::int64_t count, dtype type,
+                  approximate form) noexcept;
 
 /// Gradient of GELU: `grad_input[i] = grad_output[i] · gelu'(input[i])`, on the calling thread.
 void gelu_backward(const void* grad_output, const void* input, void* grad_input, std::int64_t count,
-                   dtype type, approximate form, bool streamed = false) noexcept;
+                   dtype type, approximate form) noexcept;
 
 }  // namespace opscope::kernels::host
