@@ -11,7 +11,6 @@ with a gradient of 1. "inf" is a result that is not finite where the mathematics
 """
 
 import argparse
-import platform
 from collections.abc import Callable
 from pathlib import Path
 
@@ -90,7 +89,7 @@ def rows(dtype: torch.dtype, form: str, device: str) -> list[str]:
 
 def table(device: str) -> str:
     """The whole table of one device."""
-    name = torch.cuda.get_device_name() if device == "cuda" else f"CPU, {platform.machine()}"
+    name = torch.cuda.get_device_name() if device == "cuda" else f"CPU, {torch.backends.cpu.get_cpu_capability()}"
     lines = [
         f"{name}, torch {torch.__version__}",
         "",

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // One branch-free loop for each element type and form, which the compiler vectorises once for each
-// instruction set named in OPSCOPE_CLONES; the dynamic loader picks the clone. The exact form's
-// loops written with at::vec::Vectorized<float> gave the same bits in 0.98 (fp32) and 1.14 (bf16)
-// of the time (Zen 3 with AVX2, one thread, 2^24 elements, interleaved, median of 15), so that
-// class, with a file for each instruction set, has nothing to add.
+// instruction set named in OPSCOPE_CLONES; the dynamic loader picks the clone. The exact form has
+// one of its own where AVX-512 is. Loops written with at::vec::Vectorized<float> gave the same bits
+// in 0.98 (fp32) and 1.14 (bf16) of the time (Zen 3 with AVX2, one thread, 2^24 elements,
+// interleaved, median of 15), so that class, with a file for each instruction set, adds nothing.
 //
-// Time as a multiple of at::gelu_out's (the same machine, through the operators, two runs each,
-// median of 21): fp32 exact 0.99 and 1.19 with one thread, 0.92 and 1.10 with two; tanh 0.33 to
-// 0.39; bf16 exact 0.31 to 0.46, tanh 0.22 to 0.25. On an AVX-512 Xeon, one thread, before the
-// compiler's scheduling was on: fp32 exact 1.16, tanh 0.43; bf16 exact 1.26, tanh 0.25. The exact
-// form's 55 instructions for a vector of fp32 are what 2 ulp in the tail take; the builtin keeps
-// none of its digits there. Splitting the loop into passes, Estrin's scheme, a quotient without a
-// division, prefetching and streaming stores gained nothing.
+// Time as a multiple of at::gelu_out's (bench/gelu_on_cpu.py; the exact form there is oneDNN's), a
+// Xeon with AVX-512 and 16, 8 and 1 threads: fp32 exact 0.91, 0.80, 0.79, tanh 0.36, 0.35, 0.33;
+// bf16 exact 0.88, 0.91, 0.85, tanh 0.23, 0.22, 0.20. Zen 3 with AVX2, two runs, medians of 21,
+// before loops fetched ahead: fp32 exact 0.99 and 1.19 with one thread, 0.92 and 1.10 with two. The
+// exact form's 48 instructions for a vector of fp32 are what 2 ulp in the tail take without a table
+// of 32; the builtin keeps none of its digits there. Splitting the loop into passes, Estrin's
+// scheme, a quotient without a division, and streaming stores gained nothing.
 #include <opscope/kernels/gelu_host.hpp>
 
 #include "gelu_host_avx512.hpp"
