@@ -89,7 +89,11 @@ def rows(dtype: torch.dtype, form: str, device: str) -> list[str]:
 
 def table(device: str) -> str:
     """The whole table of one device."""
-    name = torch.cuda.get_device_name() if device == "cuda" else f"CPU, {torch.backends.cpu.get_cpu_capability()}"
+    name = (
+        torch.cuda.get_device_name()
+        if device == "cuda"
+        else f"CPU, {torch.backends.cpu.get_cpu_capability()}"
+    )
     lines = [
         f"{name}, torch {torch.__version__}",
         "",
