@@ -97,32 +97,36 @@ OPSCOPE_MATH Value polynomial(Value x, Value constant, Values... higher) {
   return fused(polynomial(x, higher...), x, constant);
 }
 
-/// 2^t, t = a·b + c rounded once, for an integer c and −127.5 ≤ t < 128, two units in the last
-/// place; results below the smallest normal are 0.
-OPSCOPE_MATH float exp2_flushed(float a, float b, float c) {
-#ifdef __CUDA_ARCH__
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(fused(a, b, c)));
-  return result;
-#else
-  // Adding 1.5·2^23 rounds t to an integer, which then stands in the low mantissa bits.
-  const float magic = 12582912.0F + 127.0F + c;
-  const float shifted = fused(a, b, magic);
-  const float f = fused(a, b, magic - shifted);
-  const float p = polynomial(f, 1.00000012F, 0.693147242F, 0.240220428F, 0.0555035137F,
-                             0.00967803039F, 0.00133816153F);
-  return p * exponent_field(shifted);
-#endif
-}
+#ifndef __CUDA_ARCH__
+// Adding this rounds to an integer, which then stands in the low mantissa bits, biased.
+constexpr float to_exponent = 12582912.0F + 127.0F;
 
-/// 2^t, as above.
+/// 2^f for |f| ≤ 1/2.
+OPSCOPE_MATH float exp2_of_fraction(float f) {
+  return polynomial(f, 1.00000012F, 0.693147242F, 0.240220428F, 0.0555035137F, 0.00967803039F,
+                    0.00133816153F);
+}
+#endif
+
+/// 2^t for −127.5 ≤ t < 128, two units in the last place; results below the smallest normal are 0.
 OPSCOPE_MATH float exp2_flushed(float t) {
 #ifdef __CUDA_ARCH__
   float result;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(t));
   return result;
 #else
-  return exp2_flushed(t, 1.0F, 0.0F);
+  const float shifted = t + to_exponent;
+  return exp2_of_fraction(t - (shifted - to_exponent)) * exponent_field(shifted);
+#endif
+}
+
+/// The same of t = a·b + c, for an integer c.
+OPSCOPE_MATH float exp2_flushed(float a, float b, float c) {
+#ifdef __CUDA_ARCH__
+  return exp2_flushed(fused(a, b, c));
+#else
+  const float shifted = fused(a, b, to_exponent + c);
+  return exp2_of_fraction(fused(a, b, to_exponent + c - shifted)) * exponent_field(shifted);
 #endif
 }
 

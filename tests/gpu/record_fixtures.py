@@ -20,7 +20,8 @@ LARGEST_BYTES = 300_000
 def gelu_receipt(path: Path) -> None:
     """The demo's contenders at two sizes, few calls."""
     from opscope import demo
-    from opscope._comparison import Cell, Settings, label_of, run
+    from opscope._comparison import label_of, run
+    from opscope._contenders import Cell, Settings
 
     cells = []
     for size in (1_024, 16_777_216):

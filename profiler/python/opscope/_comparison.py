@@ -8,12 +8,13 @@ import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opscope._capture import refuse_existing
 from opscope._checks import count, flag
+from opscope._contenders import Cell, Contender, Settings
 from opscope._errors import Error
 from opscope._receipt import Receipt
 from opscope._text import json_of
@@ -29,44 +30,6 @@ _SHORT = {
     "float16": "fp16",
     "bfloat16": "bf16",
 }
-
-
-@dataclass(frozen=True)
-class Contender:
-    """A function to measure, its name in the receipt, and the index of what it is held against."""
-
-    name: str
-    function: Callable[..., Any]
-    keywords: Mapping[str, Any] = field(default_factory=dict)
-    baseline: int = 0
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One row of the receipt; `skipped` says why it is not measured."""
-
-    label: str
-    arguments: tuple[Any, ...]
-    skipped: str | None = None
-    elements: int = 0  # of a skipped one that was never made
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a comparison is run and where its capture goes."""
-
-    output: Path
-    title: str
-    backward: bool = False
-    reference: Callable[..., Any] | None = None
-    approximate: str = ""
-    force: bool = False
-    strict: bool = False
-    named: bool = False  # a contender's exception becomes an Error that names it and the input
-    progress: Callable[[str], object] | None = None  # told what is done now
-    warmup: int = 50
-    pairs: int = 200
-    budget: float = 2.0
 
 
 def compare(

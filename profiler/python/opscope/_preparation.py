@@ -3,16 +3,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from opscope._contenders import Cell, Contender, Settings
 from opscope._copies import Copies
 from opscope._correctness import agreement, expectation, tensors_of
 from opscope._errors import Error, one_line
-
-if TYPE_CHECKING:
-    from opscope._comparison import Cell, Contender, Settings
 
 
 class Prepared:
@@ -22,9 +20,7 @@ class Prepared:
     document has it.
     """
 
-    def __init__(
-        self, contenders: "Sequence[Contender]", cell: "Cell", settings: "Settings"
-    ) -> None:
+    def __init__(self, contenders: Sequence[Contender], cell: Cell, settings: Settings) -> None:
         self._given = contenders, cell, settings
         self._outputs: list[torch.Tensor] = []
         self.calls: list[Any] = []
@@ -88,7 +84,7 @@ class Prepared:
 class Wanted:
     """What a baseline's contenders must return: values on float64 inputs, types on the inputs."""
 
-    def __init__(self, judge: "Contender", copies: Copies, settings: "Settings") -> None:
+    def __init__(self, judge: Contender, copies: Copies, settings: Settings) -> None:
         given = (copies.arguments, dict(judge.keywords), settings.backward)
         function, arguments, keywords = _call_of(judge.function, *given)
         self._types = [each.dtype for each in tensors_of(function(*arguments, **keywords))]
@@ -107,7 +103,7 @@ class Wanted:
 class _Named:
     """Says which contender raised, and on what, where a program's user sees the message alone."""
 
-    def __init__(self, contender: "Contender", cell: "Cell", settings: "Settings") -> None:
+    def __init__(self, contender: Contender, cell: Cell, settings: Settings) -> None:
         self._call = contender, cell
         self._wanted = settings.named
 
@@ -122,7 +118,7 @@ class _Named:
 
 
 def naming(
-    contender: "Contender", cell: "Cell", failure: BaseException, kept: Path | None = None
+    contender: Contender, cell: Cell, failure: BaseException, kept: Path | None = None
 ) -> Error:
     """What a contender raised on a cell's input.
 
@@ -164,7 +160,7 @@ def _call_of(
     return ForwardBackward(function, keywords), arguments, {}
 
 
-def describe(cell: "Cell", outputs: list[torch.Tensor], backward: bool) -> dict[str, Any]:
+def describe(cell: Cell, outputs: list[torch.Tensor], backward: bool) -> dict[str, Any]:
     """A cell as the comparison's document has it, before its contenders."""
     tensors = tensors_of(cell.arguments)
     read = _bytes_of(tensors)

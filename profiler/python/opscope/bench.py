@@ -199,7 +199,8 @@ def _tell(what: str) -> None:
 
 def _measure(arguments: argparse.Namespace) -> int:
     from opscope._capture import refuse_existing
-    from opscope._comparison import Cell, Contender, Settings, label_of, run
+    from opscope._comparison import label_of, run
+    from opscope._contenders import Cell, Contender, Settings
 
     here = _here()  # anybody's module, setup file or op may go elsewhere
     sys.path.insert(0, str(here))

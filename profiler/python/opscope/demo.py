@@ -14,7 +14,7 @@ from opscope._text import readable
 from opscope.bench import report
 
 if TYPE_CHECKING:
-    from opscope._comparison import Cell, Contender
+    from opscope._contenders import Cell, Contender
     from opscope._receipt import Receipt
 
 SIZES = (1_024, 65_536, 1_048_576, 16_777_216, 268_435_456)
@@ -33,7 +33,7 @@ def contenders(device: str) -> "list[Contender]":
     import torch.nn.functional as functional
 
     import opscope.ops
-    from opscope._comparison import Contender
+    from opscope._contenders import Contender
 
     exact = Contender("torch.nn.functional.gelu", functional.gelu)
     ours = Contender("opscope::gelu", opscope.ops.gelu)
@@ -55,7 +55,8 @@ def cells(device: str) -> "list[Cell]":
     """An input a size; one that memory does not allow says so."""
     import torch
 
-    from opscope._comparison import Cell, label_of
+    from opscope._comparison import label_of
+    from opscope._contenders import Cell
 
     made = []
     for size in SIZES:
@@ -76,7 +77,8 @@ def measure(folder: Path, force: bool, strict: bool) -> "Receipt":
     """Runs the comparison on the GPU, or on the CPU where there is none."""
     import torch
 
-    from opscope._comparison import Settings, run
+    from opscope._comparison import run
+    from opscope._contenders import Settings
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     settings = Settings(
