@@ -28,12 +28,12 @@ using detail::fp32_elements;
 using detail::fp64_elements;
 using detail::tanh_form;
 
-/// Rounds ties away from 0, in three instructions less than to even: only x/2 of a subnormal x is
-/// one, and there the exact result lies just above. The NaN of these functions was one of bf16 or
-/// is the processor's own: its low bits are 0, and it stays a NaN without a look at it.
+/// The NaN of these functions was one of bf16 or is the processor's own: its low bits are 0, and it
+/// stays a NaN without a look at it.
 struct bf16_elements : detail::bf16_elements {
   static OPSCOPE_MATH std::uint16_t store(float value) {
-    return static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(value) + 0x8000U) >> 16U);
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U);
   }
 };
 

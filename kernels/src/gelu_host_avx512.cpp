@@ -49,8 +49,10 @@ OPSCOPE_AVX512_INLINE __m512 near_0(__m512 x) {
   constexpr float to_integer = 12582912.0F;  // 1.5·2^23: the sum's low bits are an index
   const __m512 a = _mm512_range_ps(x, all(table::limit), smaller_magnitude);
   const __m512 positive = _mm512_max_ps(_mm512_setzero_ps(), x);  // x, where that is −0 or a NaN
+  // To nearest in any mode, or the last index would be beyond the table.
   const __m512i index =
-      _mm512_castps_si512(_mm512_fmadd_ps(a, all(1.0F / table::spacing), all(to_integer)));
+      _mm512_castps_si512(_mm512_fmadd_round_ps(a, all(1.0F / table::spacing), all(to_integer),
+                                                _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   const __m512 s = _mm512_sub_ps(a, at(table::centre, index));
   __m512 v = _mm512_fmadd_ps(at(table::c6, index), s, at(table::c5, index));
   v = _mm512_fmadd_ps(v, s, at(table::c4, index));
@@ -114,9 +116,12 @@ struct bf16_vectors {
     const __m512i bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from));
     return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
   }
-  /// The upper half is the result; ties away from 0, see gelu_host.cpp.
+  /// The upper half is the result, rounded to even.
   static OPSCOPE_AVX512_INLINE __m512i rounded(__m512 value) {
-    return _mm512_add_epi32(_mm512_castps_si512(value), _mm512_set1_epi32(0x8000));
+    const __m512i bits = _mm512_castps_si512(value);
+    const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
+    const __m512i sum = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7FFF));
+    return _mm512_mask_add_epi32(sum, odd, sum, _mm512_set1_epi32(1));
   }
   static OPSCOPE_AVX512_INLINE __m512i upper_halves() {
     alignas(__m512i) static constexpr std::uint16_t odd[step] = {
@@ -137,6 +142,7 @@ OPSCOPE_AVX512_INLINE void gelu_all(const void* inputs, void* outputs, std::int6
     detail::fetch_ahead<Vector::step>(output + first);
     Vector::compute(input + first, output + first);
   }
+  if (first == count) return;
   const std::size_t rest = static_cast<std::size_t>(count - first) * sizeof(storage);
   storage last[Vector::step] = {};
   std::memcpy(last, input + first, rest);

@@ -50,10 +50,14 @@ struct fp16_elements {
   static OPSCOPE_MATH float load(std::uint16_t element) {
     const std::uint32_t magnitude = element & 0x7FFFU;
     const std::uint32_t sign = static_cast<std::uint32_t>(element & 0x8000U) << 16U;
-    // Moved to fp32's exponent field, the value is 2^112 too small: the product is exact.
-    const float moved = std::bit_cast<float>(magnitude << 13U) * 0x1p112F;
-    const auto finite = std::bit_cast<std::uint32_t>(moved);
-    const std::uint32_t special = 0x7F800000U | (magnitude << 13U);
+    const std::uint32_t moved = magnitude << 13U;  // to fp32's exponent field
+    const std::uint32_t normal = moved + (112U << 23U);
+    // Subnormal ones are multiples of 2^−24, added here to 2^−14: right too where the processor
+    // takes subnormal numbers for 0.
+    const float subnormal = std::bit_cast<float>(moved + (113U << 23U)) - 0x1p-14F;
+    const std::uint32_t finite =
+        magnitude < 0x400U ? std::bit_cast<std::uint32_t>(subnormal) : normal;
+    const std::uint32_t special = 0x7F800000U | moved;
     return std::bit_cast<float>(sign | (magnitude >= 0x7C00U ? special : finite));
   }
   static OPSCOPE_MATH std::uint16_t store(float value) {

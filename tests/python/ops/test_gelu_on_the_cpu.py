@@ -47,3 +47,22 @@ def test_a_result_larger_than_the_caches(
     want = [ops.gelu_backward(g, v, approximate=approximate) for v, g in parts]
     assert torch.equal(slopes, torch.cat(want))
     assert torch.equal(in_place, got)
+
+
+def test_subnormal_fp16_stays_where_the_processor_flushes_fp32(approximate: str) -> None:
+    x = torch.arange(-1024, 1024).float().mul(2.0**-24).half()
+    want = ops.gelu(x, approximate=approximate)
+    grad = ops.gelu_backward(x, x, approximate=approximate)
+    assert torch.count_nonzero(want) > 2000
+    torch.set_flush_denormal(True)
+    try:
+        assert torch.equal(ops.gelu(x, approximate=approximate), want)
+        assert torch.equal(ops.gelu_backward(x, x, approximate=approximate), grad)
+    finally:
+        torch.set_flush_denormal(False)
+
+
+def test_bf16_rounds_ties_to_even() -> None:
+    bits = torch.arange(128, dtype=torch.int16)  # subnormal numbers, halved below
+    got = ops.gelu_backward(bits.view(torch.bfloat16), torch.zeros(128, dtype=torch.bfloat16))
+    assert got.view(torch.int16).tolist() == [round(n / 2) for n in range(128)]
