@@ -63,6 +63,6 @@ def test_subnormal_fp16_stays_where_the_processor_flushes_fp32(approximate: str)
 
 
 def test_bf16_rounds_ties_to_even() -> None:
-    bits = torch.arange(128, dtype=torch.int16)  # subnormal numbers, halved below
-    got = ops.gelu_backward(bits.view(torch.bfloat16), torch.zeros(128, dtype=torch.bfloat16))
-    assert got.view(torch.int16).tolist() == [round(n / 2) for n in range(128)]
+    bits = torch.arange(16, dtype=torch.int16)  # subnormal numbers, halved below
+    got = ops.gelu_backward(bits.view(torch.bfloat16), torch.zeros(16, dtype=torch.bfloat16))
+    assert got.view(torch.int16).tolist() == [round(n / 2) for n in range(16)]
