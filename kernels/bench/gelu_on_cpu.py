@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """GELU on the CPU against the builtin: paired, interleaved, with `out=`.
 
-A pair times one call of each contender, in turn first; the ratio is the median over pairs of own /
-builtin, with its 95% bootstrap interval. The builtin's exact form is oneDNN's.
+A pair times one call of each contender, in turn first; the ratio is the median over pairs of ours /
+builtin. The builtin's exact form is oneDNN's.
 
     python kernels/bench/gelu_on_cpu.py [--pairs N] [--threads N ...]
 """
 
 import argparse
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -47,8 +46,9 @@ def report(dtype: torch.dtype, form: str, pairs: int) -> None:
     low, high = interval(ratios)
     medians = f"{statistics.median(ours):8.2f} {statistics.median(theirs):8.2f}"
     name = str(dtype).removeprefix("torch.")
+    title = {"none": "exact"}.get(form, form)
     print(
-        f"{torch.get_num_threads():7} {name:9} {form:5} {medians} "
+        f"{torch.get_num_threads():7} {name:9} {title:5} {medians} "
         f"{float(ratios.median()):6.3f} [{low:.3f}, {high:.3f}]",
         flush=True,
     )
@@ -57,12 +57,21 @@ def report(dtype: torch.dtype, form: str, pairs: int) -> None:
 def main() -> None:
     """Parse the command line and measure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=41)
-    parser.add_argument("--threads", type=int, nargs="*", default=[torch.get_num_threads(), 1])
+    parser.add_argument("--pairs", type=int, default=41, help="default: 41")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        nargs="*",
+        default=[torch.get_num_threads(), 1],
+        help="default: torch's own number, then 1",
+    )
     options = parser.parse_args()
-    print(f"gelu of 2^24 elements, {platform.machine()}, torch {torch.__version__}")
-    print(f"{torch.backends.cpu.get_cpu_capability()}, {options.pairs} pairs, ms")
-    print(f"{'threads':>7} {'type':9} {'form':5} {'ours':>8} {'builtin':>8} {'ratio':>6}")
+    print(f"gelu of 2^24 elements with out=, torch {torch.__version__}")
+    print(
+        f"{torch.backends.cpu.get_cpu_capability()}, {options.pairs} pairs; ratio: ours / builtin"
+    )
+    titles = f"{'ours, ms':>8} {'builtin':>8} {'ratio':>6} 95% interval"
+    print(f"{'threads':>7} {'type':9} {'form':5} {titles}")
     for threads in dict.fromkeys(options.threads):
         torch.set_num_threads(threads)
         for dtype in (torch.float32, torch.bfloat16):

@@ -49,6 +49,13 @@ def test_without_its_libraries_says_what_to_do(tmp_path: Path) -> None:
     assert "OPSCOPE_LIBRARY_DIR" in last
 
 
+def test_with_libraries_for_another_python_names_both(tmp_path: Path) -> None:
+    (tmp_path / "_core.cpython-399-x86_64-linux-gnu.so").touch()
+    last = run("import opscope", OPSCOPE_LIBRARY_DIR=str(tmp_path)).stderr.splitlines()[-1]
+    this = f"{sys.implementation.cache_tag} ({sys.executable})"
+    assert f"built for cpython-399-x86_64-linux-gnu, and this is {this}" in last
+
+
 def test_unknown_names_are_attribute_errors() -> None:
     with pytest.raises(AttributeError, match="nonsense"):
         opscope.nonsense  # noqa: B018

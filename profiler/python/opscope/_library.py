@@ -30,13 +30,21 @@ def _prepare() -> None:
 
 _prepare()
 
+
+def _without() -> str:
+    """What the folder has in place of a native module for this Python."""
+    others = [path.name.split(".")[1] for path in sorted(folder().glob("_core.*.so"))]
+    this = f"{sys.implementation.cache_tag} ({sys.executable})"
+    return f"built for {', '.join(others)}, and this is {this} " if others else ""
+
+
 try:
     # Not `from opscope import`, which would call a missing file a circular import.
     importlib.import_module("opscope._core")
 except ImportError as _failure:
     raise ImportError(
         f"opscope: cannot load its native module from {folder()}: {_failure} "
-        "(build or install opscope, or set OPSCOPE_LIBRARY_DIR to a build's lib folder)"
+        f"{_without()}(build or install opscope, or set OPSCOPE_LIBRARY_DIR to a build's lib folder)"
     ) from _failure
 
 from opscope import _core as _core  # noqa: E402
