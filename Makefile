@@ -31,10 +31,11 @@ setup:
 browser:
 	@CUDA_HOME=$(toolkit) .ci/setup --browser
 
-# ninja runs cmake again by itself when a CMakeLists.txt changes; a preset it does not watch.
+# ninja runs cmake again by itself when a CMakeLists.txt changes; a preset it does not watch. The
+# warnings that are left out are those of torch's own package.
 configure: setup
 	@if [ ! -e $(build)/build.ninja ] || [ CMakePresets.json -nt $(build)/build.ninja ]; then \
-	  cmake --preset $(preset) --log-level=WARNING && touch $(build)/build.ninja; fi
+	  cmake --preset $(preset) --log-level=ERROR && touch $(build)/build.ninja; fi
 
 build: configure
 	@cmake --build --preset $(preset)

@@ -43,8 +43,8 @@ try:
     importlib.import_module("opscope._core")
 except ImportError as _failure:
     raise ImportError(
-        f"opscope: cannot load its native module from {folder()}: {_failure} "
-        f"{_without()}(build or install opscope, or set OPSCOPE_LIBRARY_DIR to a build's lib folder)"
+        f"opscope: cannot load its native module from {folder()}: {_failure} {_without()}"
+        "(build or install opscope, or set OPSCOPE_LIBRARY_DIR to a build's lib folder)"
     ) from _failure
 
 from opscope import _core as _core  # noqa: E402
