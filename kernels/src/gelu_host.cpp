@@ -6,12 +6,13 @@
 // interleaved, median of 15), so that class, with a file for each instruction set, adds nothing.
 //
 // Time as a multiple of at::gelu_out's (bench/gelu_on_cpu.py; the exact form there is oneDNN's), a
-// Xeon with AVX-512 and 16, 8 and 1 threads: fp32 exact 0.91, 0.80, 0.79, tanh 0.36, 0.35, 0.33;
-// bf16 exact 0.88, 0.91, 0.85, tanh 0.23, 0.22, 0.20. Zen 3 with AVX2, two runs, medians of 21,
+// Xeon with AVX-512 and 16, 8 and 1 threads: fp32 exact 0.99, 0.91, 0.79, tanh 0.35, 0.35, 0.30;
+// bf16 exact 0.98, 0.99, 0.94, tanh 0.25, 0.24, 0.20. Zen 3 with AVX2, two runs, medians of 21,
 // before loops fetched ahead: fp32 exact 0.99 and 1.19 with one thread, 0.92 and 1.10 with two. The
 // exact form's 48 instructions for a vector of fp32 are what 2 ulp in the tail take without a table
 // of 32; the builtin keeps none of its digits there. Splitting the loop into passes, Estrin's
-// scheme, a quotient without a division, and streaming stores gained nothing.
+// scheme and a quotient without a division gained nothing; streaming stores helped one thread and,
+// of 16, took from the pass that reads the result what they gave.
 #include <opscope/kernels/gelu_host.hpp>
 
 #include "gelu_host_avx512.hpp"
