@@ -114,6 +114,8 @@ def test_leaves_nothing_behind_however_it_ends(
         [opscope_program, "view", capture_file(SYNTHETIC, build, tmp_path), "--no-browser"],
         env={"OPSCOPE_PYTHON": sys.executable, **os.environ, "TMPDIR": str(folder)},
         stdout=subprocess.PIPE,
+        # Tests that nohup runs are deaf to a hangup, and so would be what they start.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
     assert server.stdout is not None
     server.stdout.readline()
