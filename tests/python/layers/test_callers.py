@@ -70,8 +70,9 @@ on.clear(); thread.join()
 """
     )
     worker = events.one("frame", "worker")
-    # The tracer starts after the observer, and sees the thread at its next line.
-    ops = [op for op in events.of("op", "aten::mul") if op["start"] > worker["start"]][2:]
+    # The tracer starts after the observer, sees the thread at its next line, and stops first.
+    seen = [op for op in events.of("op", "aten::mul") if op["start"] > worker["start"]][2:]
+    ops = [op for op in seen if op["end"] < worker["end"]]
     assert ops
     assert all(op["thread"] == worker["thread"] for op in ops)
     assert all(op["frame"] == worker["id"] for op in ops)
