@@ -15,6 +15,7 @@ from collections.abc import Callable
 import opscope.ops
 import torch
 from device_times import interval
+from gelu_accuracy import FORMS, NAMES
 
 ELEMENTS = 1 << 24
 
@@ -45,10 +46,8 @@ def report(dtype: torch.dtype, form: str, pairs: int) -> None:
     ratios = torch.tensor(ours, dtype=torch.float64) / torch.tensor(theirs, dtype=torch.float64)
     low, high = interval(ratios)
     medians = f"{statistics.median(ours):8.2f} {statistics.median(theirs):8.2f}"
-    name = str(dtype).removeprefix("torch.")
-    title = {"none": "exact"}.get(form, form)
     print(
-        f"{torch.get_num_threads():7} {name:9} {title:5} {medians} "
+        f"{torch.get_num_threads():7} {NAMES[dtype]:4} {FORMS[form]:5} {medians} "
         f"{float(ratios.median()):6.3f} [{low:.3f}, {high:.3f}]",
         flush=True,
     )
@@ -71,11 +70,11 @@ def main() -> None:
         f"{torch.backends.cpu.get_cpu_capability()}, {options.pairs} pairs; ratio: ours / builtin"
     )
     titles = f"{'ours, ms':>8} {'builtin':>8} {'ratio':>6} 95% interval"
-    print(f"{'threads':>7} {'type':9} {'form':5} {titles}")
+    print(f"{'threads':>7} {'type':4} {'form':5} {titles}")
     for threads in dict.fromkeys(options.threads):
         torch.set_num_threads(threads)
         for dtype in (torch.float32, torch.bfloat16):
-            for form in ("none", "tanh"):
+            for form in FORMS:
                 report(dtype, form, options.pairs)
 
 

@@ -66,8 +66,7 @@ cudaError_t backward(const buffers& call, cudaStream_t stream) {
                                             partials,
                                             partials + blocks * call.hidden,
                                             call.rows,
-                                            call.hidden,
-                                            0};
+                                            call.hidden};
   status = detail::launch_held_backward<Element, Element, Shape>(data, limits, stream);
   if (status != cudaSuccess) return status;
   auto* const grads = static_cast<Element*>(call.grad_parameter);

@@ -118,8 +118,7 @@ OPSCOPE_CLONES void backward_clones(const void* grad_output, const void* input, 
 
 void gelu_forward(const void* input, void* output, std::int64_t count, dtype type,
                   approximate form) noexcept {
-  static const bool wide = has_avx512();
-  if (wide && form == approximate::none && type != dtype::fp64) {
+  if (form == approximate::none && type != dtype::fp64 && has_avx512()) {
     return gelu_forward_avx512(input, output, count, type);
   }
   forward_clones(input, output, count, type, form);

@@ -27,8 +27,7 @@
 #include "tail_table.hpp"
 
 #define OPSCOPE_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq")))
-#define OPSCOPE_AVX512_INLINE \
-  inline __attribute__((always_inline, target("avx512f,avx512bw,avx512dq")))
+#define OPSCOPE_AVX512_INLINE inline __attribute__((always_inline)) OPSCOPE_AVX512
 
 namespace opscope::kernels::host {
 namespace {
@@ -46,13 +45,12 @@ OPSCOPE_AVX512_INLINE __m512 at(const float (&table)[2 * lanes], __m512i index) 
 OPSCOPE_AVX512_INLINE __m512 near_0(__m512 x) {
   namespace table = detail::tail_table;
   constexpr int smaller_magnitude = 0b1010;  // of two; for a NaN, the other's
-  constexpr float to_integer = 12582912.0F;  // 1.5·2^23: the sum's low bits are an index
   const __m512 a = _mm512_range_ps(x, all(table::limit), smaller_magnitude);
   const __m512 positive = _mm512_max_ps(_mm512_setzero_ps(), x);  // x, where that is −0 or a NaN
   // To nearest in any mode, or the last index would be beyond the table.
-  const __m512i index =
-      _mm512_castps_si512(_mm512_fmadd_round_ps(a, all(1.0F / table::spacing), all(to_integer),
-                                                _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  const __m512i index = _mm512_castps_si512(
+      _mm512_fmadd_round_ps(a, all(1.0F / table::spacing), all(detail::to_integer),
+                            _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   const __m512 s = _mm512_sub_ps(a, at(table::centre, index));
   __m512 v = _mm512_fmadd_ps(at(table::c6, index), s, at(table::c5, index));
   v = _mm512_fmadd_ps(v, s, at(table::c4, index));

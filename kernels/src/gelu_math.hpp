@@ -60,9 +60,8 @@ constexpr float short_unit = 0x1p-12F;
 // 2^27 keeps power normal down to the results that round to 0: a·q < 2^−150.
 constexpr float power_unit = 0x1p-27F;
 
-// Adding 1.5·2^23 rounds to an integer, which then stands in the low mantissa bits: here with what
-// power_unit and the bias of exponents add to it.
-constexpr float to_power = 12582912.0F + 27.0F + 127.0F;
+// To an integer with what power_unit and the bias of exponents add to it.
+constexpr float to_power = to_integer + 27.0F + 127.0F;
 
 /// Reduces n + n_low ≥ 0, less than 154.5 `Octaves` (the n that halves e^(−unit·n)).
 template <class Octave>

@@ -134,8 +134,7 @@ cudaError_t launch(const layer_norm_backward_call& call, void* workspace, cudaSt
       call.grad_weight != nullptr ? partials : nullptr,
       call.grad_bias != nullptr ? partials + plan.blocks * call.size.hidden : nullptr,
       call.size.rows,
-      call.size.hidden,
-      0};
+      call.size.hidden};
   if constexpr (sizeof(Element) < sizeof(double)) {
     status = plan.held ? launch_held(data, plan.limits, shapes<Element>{}, stream)
                        : launch_streamed(data, plan, stream);

@@ -21,7 +21,6 @@ struct backward_rows {
   value_of<Element>* bias_partials;    ///< the same
   std::int64_t rows;
   std::int64_t hidden;
-  unsigned rows_over;  ///< when every team of the grid has had as many; set for held_backward alone
 };
 
 /// One element of an array or of a vector, as a value.

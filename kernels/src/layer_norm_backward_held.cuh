@@ -130,9 +130,10 @@ __device__ __forceinline__ void store_partials(
   }
 }
 
+/// @param rows_over  rows that are left when every team of the grid has had as many
 template <class Element, class Parameter, class Shape>
 __global__ void __launch_bounds__(Shape::teams* Shape::team_threads)
-    held_backward(backward_rows<Element> data) {
+    held_backward(backward_rows<Element> data, unsigned rows_over) {
   constexpr int width = vector_width<Element>;
   using stages_type = staged_rows<Element, Shape::streams, Shape>;
   extern __shared__ uint4 staged[];
@@ -211,7 +212,7 @@ __global__ void __launch_bounds__(Shape::teams* Shape::team_threads)
     unsigned thread;  // read anew, else the loop would keep a register for it
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
     const unsigned team = blockIdx.x + gridDim.x * (thread / Shape::team_threads);
-    if (blockIdx.x < data.rows_over && team >= data.rows_over) wait_for_team<Shape>();
+    if (blockIdx.x < rows_over && team >= rows_over) wait_for_team<Shape>();
   }
   let_next_start();
   if (data.weight_partials != nullptr || data.bias_partials != nullptr) {
@@ -225,7 +226,7 @@ inline std::int64_t held_blocks(std::int64_t rows, int processors) {
 }
 
 template <class Element, class Parameter, class Shape>
-cudaError_t launch_held_backward(backward_rows<Element> data, const device_limits& limits,
+cudaError_t launch_held_backward(const backward_rows<Element>& data, const device_limits& limits,
                                  cudaStream_t stream) {
   constexpr auto kernel = held_backward<Element, Parameter, Shape>;
   const std::size_t room = static_cast<std::size_t>(limits.shared_bytes) - own_bytes;
@@ -234,8 +235,8 @@ cudaError_t launch_held_backward(backward_rows<Element> data, const device_limit
   if (status != cudaSuccess) return status;
   const auto grid = static_cast<unsigned>(held_blocks(data.rows, limits.processors));
   const auto block = static_cast<unsigned>(teams * Shape::team_threads);
-  data.rows_over = static_cast<unsigned>(data.rows % static_cast<std::int64_t>(grid * teams));
-  kernel<<<grid, block, teams * Shape::team_bytes, stream>>>(data);
+  const auto rows_over = static_cast<unsigned>(data.rows % static_cast<std::int64_t>(grid * teams));
+  kernel<<<grid, block, teams * Shape::team_bytes, stream>>>(data, rows_over);
   return cudaGetLastError();
 }
 

@@ -97,9 +97,11 @@ OPSCOPE_MATH Value polynomial(Value x, Value constant, Values... higher) {
   return fused(polynomial(x, higher...), x, constant);
 }
 
+// Adding 1.5·2^23 rounds to an integer, which then stands in the low mantissa bits.
+constexpr float to_integer = 12582912.0F;
+
 #ifndef __CUDA_ARCH__
-// Adding this rounds to an integer, which then stands in the low mantissa bits, biased.
-constexpr float to_exponent = 12582912.0F + 127.0F;
+constexpr float to_exponent = to_integer + 127.0F;  // with the bias of exponents
 
 /// 2^f for |f| ≤ 1/2.
 OPSCOPE_MATH float exp2_of_fraction(float f) {

@@ -6,7 +6,7 @@ import torch
 from opscope import ops
 
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
-LARGE = (32 << 20) + 4 * 1001  # bytes: written past the caches
+LARGE = (32 << 20) + 4 * 1001  # bytes: more than the caches of a core hold
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
